@@ -1,0 +1,46 @@
+# The two commands: `make demo` and `make test`. Everything else is a part of them or a longer check.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test test-slow lint types contracts unit package wheelhouse clean
+
+help:            ## list the targets
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(f"llm-locust needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP)   ## a distributed sweep against the embedded server: stage table and files, under 3 minutes
+	$(BIN)/llm-locust demo
+
+test: $(STAMP) lint types contracts unit package   ## every check that CI runs
+
+lint: $(STAMP)   ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## mypy --strict
+	$(BIN)/mypy
+
+contracts: $(STAMP)  ## which room may import which
+	$(BIN)/lint-imports
+
+unit: $(STAMP)   ## the tests, without the slow ones
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(STAMP)  ## the slow tests only
+	$(BIN)/pytest -m slow
+
+package: $(STAMP)  ## wheel and sdist build; the wheel installs without a network from a wheelhouse
+	$(BIN)/python scripts/check_package.py
+
+wheelhouse: $(STAMP)  ## wheels for machines without a network (x86_64 and aarch64)
+	$(BIN)/python scripts/wheelhouse.py wheelhouse
+
+clean:           ## remove what the targets made
+	rm -rf $(VENV) dist build wheelhouse
