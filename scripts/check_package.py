@@ -44,7 +44,7 @@ def check_installed(work: Path) -> None:
     venv.create(home, with_pip=True)
     python = str(home / "bin" / "python")
     offline = ["--no-index", "--find-links", str(work / "wheels")]
-    run(python, "-m", "pip", "install", "--quiet", *offline, "llm-locust[tokenizers]")
+    run(python, "-m", "pip", "install", "--quiet", *offline, "llm-locust[tokenizers]", PIP_CONFIG_FILE=os.devnull, PIP_FIND_LINKS="")
     check("installs without an index", True, platform.machine())
     written = run(str(home / "bin" / "llm-locust"), "init", str(work / "files"))
     check("init copies the locustfiles", (work / "files" / "llm.py").is_file(), written)
@@ -52,9 +52,9 @@ def check_installed(work: Path) -> None:
     check("locust finds the plugin", "--llm-model" in shown, shown[-2000:])
 
 
-def run(*command: str) -> str:
-    """Run a command with neither index nor user options in its way; return its output or stop with it."""
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"})
+def run(*command: str, **extra: str) -> str:
+    """Run a command, `extra` added to its environment; return its output, or stop with it."""
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"} | extra)
     if done.returncode:
         sys.exit(f"FAILED: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
     return done.stdout
