@@ -73,9 +73,7 @@ def mask_url(url: str) -> str:
         login, _, host = netloc.rpartition("@")
         user = login.partition(":")[0]
         netloc = f"{user}:{MASK}@{host}" if ":" in login else f"{MASK}@{host}"
-    query = re.sub(
-        r"([^=&]+)=([^&]*)", lambda m: f"{m[1]}={MASK}" if _KEY_LIKE.search(m[1]) else m[0], parts.query
-    )
+    query = re.sub(r"([^=&]+)=([^&]*)", lambda m: f"{m[1]}={MASK}" if _KEY_LIKE.search(m[1]) else m[0], parts.query)
     return urlunsplit(parts._replace(netloc=netloc, query=query))
 
 

@@ -6,7 +6,6 @@ key-like fields. Precedence everywhere: option given > stage > class attribute >
 
 from __future__ import annotations
 
-import math
 import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from llm_locust.outputs.runconf import OptionValue
+from llm_locust.prompts.lengths import Length
 from llm_locust.wire.types import Limits
 
 from . import options, values
@@ -42,8 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = 0.0
     ignore_eos: bool | None = None
     prompts: str = "synthetic"
-    input_tokens: values.Lengths | None = None
-    output_tokens: values.Lengths | None = None
+    input_tokens: Length | None = None
+    output_tokens: Length | None = None
     shared_prefix: values.SharedPrefix = values.SharedPrefix()
     tokenizer: str | None = None
     max_context_tokens: int | None = None
@@ -207,57 +208,65 @@ _LOCUST_OPTIONS = (
     ("expect_workers", "expect-workers"), ("tags", "tags"), ("exclude_tags", "exclude-tags"),
     ("reset_stats", "reset-stats"), ("equal_weights", "equal-weights"), ("stop_timeout", "stop-timeout"),
 )  # fmt: skip
+_OF_A_MASTER = ("master", "expect_workers")  # Locust sets them itself where --processes is given
 
 
-def repeat_items(settings: Settings, parsed: Namespace) -> list[tuple[str, str | bool]]:
-    """(option name without dashes, text) of everything that was given, masked; True stands for a bare flag."""
-    items: list[tuple[str, str | bool]] = []
-    forked = bool(getattr(parsed, "processes", None))
-    for dest, name in _LOCUST_OPTIONS:
-        value = getattr(parsed, dest, None)
-        if not value or (forked and dest in ("master", "expect_workers")) or (dest, value) == ("expect_workers", 1):
-            continue
-        if dest == "host":
-            value = ",".join(mask_url(host) for host in str(value).split(","))
-        items.append((name, value if value is True else " ".join(value) if isinstance(value, list) else str(value)))
-    items += [item for dest, typed in settings.raw.items() for item in _masked_items(options.BY_DEST[dest], typed)]
-    return items
-
-
-def run_conf(settings: Settings, parsed: Namespace) -> list[str]:
-    """Lines of run.conf: `locust --config run.conf` repeats the run; a masked value is a comment."""
-    lines = []
-    for name, typed in repeat_items(settings, parsed):
-        text = "true" if typed is True else str(typed)
-        lines.append(f"# masked, fill in: {name} = {text}" if MASK in text else f"{name} = {text}")
-    return lines
+def repeat_options(settings: Settings, parsed: Namespace) -> tuple[dict[str, OptionValue], dict[str, str]]:
+    """What repeats the run: option name without dashes → value as typed; and name → why a secret one is left out."""
+    kept: dict[str, OptionValue] = {}
+    left_out: dict[str, str] = {}
+    for name, value, is_masked in _given_items(settings, parsed):
+        if is_masked:
+            left_out[name] = f"may hold a secret: {' '.join(value) if isinstance(value, list) else value}"
+        else:
+            kept[name] = value
+    return kept, left_out
 
 
 def repeat_command(settings: Settings, parsed: Namespace) -> str:
-    """The command that repeats the run, on one line, with secrets masked."""
+    """The command that repeats the run, on one line; what may be secret is masked in it."""
     words = ["locust"]
-    for name, typed in repeat_items(settings, parsed):
-        words.append(f"--{name}")
-        if typed is not True:
-            words += shlex.split(str(typed)) if name in ("tags", "exclude-tags") else [str(typed)]
+    for name, value, _ in _given_items(settings, parsed):
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+        elif not isinstance(value, list):
+            words += [f"--{name}", str(value)]
+        elif name.startswith("llm-"):
+            words += [word for text in value for word in (f"--{name}", text)]
+        else:
+            words += [f"--{name}", *value]
     return shlex.join(words)
 
 
-def _masked_items(option: Option, typed: str | bool | list[str]) -> Iterator[tuple[str, str | bool]]:
-    name = option.flag.removeprefix("--")
-    if option.kind == "flag":
-        yield name, True
-    elif option.kind == "switch":
-        yield (name, True) if values.switch(typed if isinstance(typed, bool) else str(typed)) else (f"no-{name}", True)
-    elif option.kind == "list":
-        for text in _texts(option, typed):
-            yield name, f"{text.partition(':')[0].strip()}: {MASK}" if option.field == "headers" else text
-    elif option.field == "extra_body":
-        yield name, msgspec.json.encode(mask_body(values.json_object(str(typed)))).decode()
-    elif option.field == "proxy" and typed != "env":
-        yield name, mask_url(str(typed))
-    else:
-        yield name, str(typed)
+def _given_items(settings: Settings, parsed: Namespace) -> Iterator[tuple[str, OptionValue, bool]]:
+    """(name, value that may be seen, whether something was masked in it) of everything that was given."""
+    forked = bool(getattr(parsed, "processes", None))
+    for dest, name in _LOCUST_OPTIONS:
+        value = getattr(parsed, dest, None)
+        if not value or (dest == "expect_workers" and value == 1) or (forked and dest in _OF_A_MASTER):
+            continue
+        if dest == "host":
+            shown = ",".join(mask_url(host.strip()) for host in str(value).split(","))
+            yield name, shown, MASK in shown
+        else:
+            yield name, value if isinstance(value, (bool, list)) else str(value), False
+    for dest, typed in settings.raw.items():
+        option = options.BY_DEST[dest]
+        visible = _shown(option, typed)
+        yield option.flag.removeprefix("--"), visible, MASK in str(visible) and MASK not in str(typed)
+
+
+def _shown(option: Option, typed: str | bool | list[str]) -> OptionValue:
+    """The text of an option as it may be seen."""
+    if option.kind in ("flag", "switch"):
+        return values.switch(str(typed))
+    if option.kind == "list":
+        texts = _texts(option, typed)
+        return [f"{text.partition(':')[0].strip()}: {MASK}" for text in texts] if option.field == "headers" else texts
+    if option.field == "extra_body":
+        body = values.json_object(str(typed))
+        return str(typed) if mask_body(body) == body else msgspec.json.encode(mask_body(body)).decode()
+    return mask_url(str(typed)) if option.field == "proxy" and typed != "env" else str(typed)
 
 
 def _is_given(option: Option, typed: Any) -> bool:
@@ -267,7 +276,7 @@ def _is_given(option: Option, typed: Any) -> bool:
 def _value(option: Option, typed: str | bool | list[str]) -> Any:
     if option.kind == "list":
         return tuple(option.parse(text) for text in _texts(option, typed))
-    return option.parse(typed if isinstance(typed, bool) and option.kind != "value" else str(typed))
+    return option.parse(str(typed))
 
 
 def _texts(option: Option, typed: str | bool | list[str]) -> list[str]:
@@ -277,8 +286,4 @@ def _texts(option: Option, typed: str | bool | list[str]) -> list[str]:
 
 
 def _seconds(run_time: Any) -> float | None:
-    if run_time is None or run_time == "":
-        return None
-    return float(run_time) if isinstance(run_time, (int, float)) and math.isfinite(run_time) else values.duration(
-        str(run_time)
-    )
+    return None if run_time in (None, "") else values.duration(str(run_time))

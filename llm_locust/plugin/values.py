@@ -1,7 +1,7 @@
 """How the text of an option becomes a value: parsers that say what would be right.
 
 Every parser takes the text as it was typed and raises ValueError with a sentence that completes
-"--llm-x: …". Knows no Locust, no I/O and no clock.
+"--llm-x: …" (that of token lengths is `prompts.lengths.parse_length`). Knows no Locust, no I/O and no clock.
 """
 
 from __future__ import annotations
@@ -18,20 +18,6 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
-
-
-class Lengths(msgspec.Struct, frozen=True):
-    """A distribution of token counts: uniform over low..high, or normal cut to it."""
-
-    low: int
-    high: int
-    mean: float | None = None
-    deviation: float | None = None
-
-    @property
-    def fixed(self) -> int | None:
-        """The one length, where there is only one."""
-        return self.low if self.low == self.high else None
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -78,9 +64,9 @@ def one_line(value: str) -> str:
     return " ".join(value.split())
 
 
-def switch(value: str | bool) -> bool:
+def switch(value: str) -> bool:
     """Read a yes or no."""
-    word = str(value).strip().lower()
+    word = value.strip().lower()
     if word in _TRUE:
         return True
     if word in _FALSE:
@@ -152,21 +138,6 @@ def rate(value: str) -> float | None:
         return positive_number(value)
     except ValueError:
         raise ValueError(f"{value!r} is not a rate; right are 10, 0.5 or inf (as fast as the users can)") from None
-
-
-def lengths(value: str) -> Lengths:
-    """Read token counts: 1024, 512-2048 (uniform), normal:1024,200."""
-    word = value.strip()
-    if match := re.fullmatch(r"(\d+)(?:-(\d+))?", word):
-        low, high = int(match[1]), int(match[2] or match[1])
-        if 1 <= low <= high:
-            return Lengths(low, high)
-    elif match := re.fullmatch(r"normal:(\d+(?:\.\d+)?),(\d+(?:\.\d+)?)", word):
-        mean, deviation = float(match[1]), float(match[2])
-        if mean >= 1:
-            low = max(1, math.floor(mean - 4 * deviation))
-            return Lengths(low, max(low, math.ceil(mean + 4 * deviation)), mean, deviation)
-    raise ValueError(f"{value!r} is not a length; right are 1024, 512-2048 or normal:1024,200, of 1 token or more")
 
 
 def levels(value: str) -> tuple[int, ...]:
