@@ -1,0 +1,169 @@
+"""A mergeable histogram with a stated error: logarithmic bins, relative error at most 0.5 %.
+
+Knows no I/O and no clock. Values are integers in millionths of what is shown: nanoseconds for a
+latency in ms. The bins cover 1 us to 24 h; what is below 1 us is 0, what is above 24 h shares one
+bin that is clamped to the maximum. Count, sum, minimum and maximum are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import boost_histogram as bh
+import numpy as np
+from numpy.typing import NDArray
+
+LOWEST = 1_000
+"""Values below it form the zero bin (1 us)."""
+HIGHEST = 86_400_000_000_000
+"""Values above it form the overflow bin (24 h)."""
+BINS = 2560
+"""Neighbouring edges differ by 0.99 %, so a bin's middle is at most 0.493 % off."""
+PENDING_LIMIT = 256
+"""Single values are binned in batches: filling 256 costs little more than filling one."""
+
+_AXIS = bh.axis.Regular(BINS, LOWEST, HIGHEST, transform=bh.axis.transform.log)
+_EDGES: NDArray[np.float64] = _AXIS.edges
+_MIDDLES: list[float] = [0.0, *((_EDGES[:-1] + _EDGES[1:]) / 2).tolist(), math.inf]
+
+Encoded = list[Any]
+"""[bins as u2 bytes, counts as u4 bytes, count, sum, minimum, maximum]: builtins for msgpack."""
+
+
+class Histogram:
+    """Samples of one metric. Bins are made with the first sample; an empty one costs nothing."""
+
+    __slots__ = ("_bins", "_count", "_maximum", "_minimum", "_pending", "_sum", "_view")
+
+    def __init__(self) -> None:
+        self._bins: bh.Histogram | None = None
+        self._view: NDArray[np.int64] | None = None
+        self._pending: list[int] = []
+        self._count = 0
+        self._sum = 0
+        self._minimum = 0
+        self._maximum = 0
+
+    def add(self, value: float) -> None:
+        """Take one value. Raises ValueError for NaN, an infinite or a negative one."""
+        if not 0 <= value < math.inf:
+            raise ValueError(f"not a duration: {value}")
+        whole = round(value)
+        self._pending.append(whole if whole >= LOWEST else 0)
+        if len(self._pending) >= PENDING_LIMIT:
+            self._settle()
+
+    def fill(self, values: NDArray[Any] | Sequence[float]) -> None:
+        """Take many values at once. Raises ValueError when one is NaN, infinite or negative."""
+        given = np.asarray(values)
+        if given.size == 0:
+            return
+        if given.dtype.kind == "f":
+            if not np.isfinite(given).all():
+                raise ValueError("not a duration: nan or inf")
+            given = np.rint(given)
+        whole = given.astype(np.int64)
+        if whole.min() < 0:
+            raise ValueError(f"not a duration: {whole.min()}")
+        whole = np.where(whole < LOWEST, 0, whole)
+        self._note(int(whole.size), int(whole.sum()), int(whole.min()), int(whole.max()))
+        self._storage()
+        assert self._bins is not None
+        self._bins.fill(whole)
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        self._settle()
+        return self._count
+
+    @property
+    def total(self) -> int:
+        """Exact sum of the samples."""
+        self._settle()
+        return self._sum
+
+    @property
+    def mean(self) -> float | None:
+        """Exact mean; None without a sample."""
+        self._settle()
+        return self._sum / self._count if self._count else None
+
+    @property
+    def minimum(self) -> int | None:
+        """Exact least sample; None without one."""
+        self._settle()
+        return self._minimum if self._count else None
+
+    @property
+    def maximum(self) -> int | None:
+        """Exact greatest sample; None without one."""
+        self._settle()
+        return self._maximum if self._count else None
+
+    def quantile(self, q: float) -> float | None:
+        """Return the nearest-rank quantile: its bin's middle clamped to [min, max]; None without a sample."""
+        return self.quantiles((q,))[0]
+
+    def quantiles(self, qs: Sequence[float]) -> list[float | None]:
+        """Return several quantiles for the price of one walk over the bins."""
+        self._settle()
+        if not self._count:
+            return [None] * len(qs)
+        reached = np.cumsum(self._storage())
+        ranks = [max(1, math.ceil(q * self._count)) for q in qs]
+        bins = np.searchsorted(reached, ranks)
+        return [min(max(_MIDDLES[i], self._minimum), self._maximum) for i in bins]
+
+    def merge(self, other: Histogram) -> None:
+        """Add the samples of another histogram."""
+        other._settle()
+        if not other._count:
+            return
+        self._settle()
+        self._note(other._count, other._sum, other._minimum, other._maximum)
+        self._storage()[:] += other._storage()
+
+    def encode(self) -> Encoded:
+        """Return the samples as builtins; only bins that hold something."""
+        self._settle()
+        if not self._count:
+            return [b"", b"", 0, 0, 0, 0]
+        bins = np.flatnonzero(self._storage())
+        counts = self._storage()[bins]
+        return [
+            bins.astype("<u2").tobytes(),
+            counts.astype("<u4").tobytes(),
+            self._count,
+            self._sum,
+            self._minimum,
+            self._maximum,
+        ]
+
+    def merge_encoded(self, encoded: Encoded) -> None:
+        """Add samples that `encode` gave."""
+        bins, counts, count, total, minimum, maximum = encoded
+        if not count:
+            return
+        self._settle()
+        self._note(count, total, minimum, maximum)
+        self._storage()[np.frombuffer(bins, "<u2")] += np.frombuffer(counts, "<u4")
+
+    def _note(self, count: int, total: int, minimum: int, maximum: int) -> None:
+        self._minimum = min(self._minimum, minimum) if self._count else minimum
+        self._maximum = max(self._maximum, maximum) if self._count else maximum
+        self._count += count
+        self._sum += total
+
+    def _settle(self) -> None:
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self.fill(np.array(pending, np.int64))
+
+    def _storage(self) -> NDArray[np.int64]:
+        if self._view is None:
+            self._bins = bh.Histogram(_AXIS, storage=bh.storage.Int64())
+            self._view = self._bins.view(flow=True)
+        return self._view

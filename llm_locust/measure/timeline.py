@@ -1,0 +1,187 @@
+"""The arrivals of one request's tokens, and what follows from them.
+
+Knows no I/O, no clock and no Locust: instants come in as integer nanoseconds. Definitions: sections
+1 and 2 of docs/metrics.md. `add` is the hot path; everything else runs once, after the end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, Arrival
+
+LATE_READ_NS = 1_000_000
+"""A read of several events that returned later than this after its stamp has upper bounds only."""
+UNKNOWN = -1
+"""The cumulative count of an event that told none."""
+
+Gaps = NDArray[np.int64]
+_NO_GAPS: Gaps = np.empty(0, np.int64)
+
+
+class Timeline:
+    """Arrival times, channels and running counts of one stream, in the order of arrival."""
+
+    __slots__ = (
+        "_add_at",
+        "_add_cumulative",
+        "_at",
+        "_cumulative",
+        "_last_kind",
+        "_runs",
+        "bundled_events",
+        "first_read_late",
+        "late_events",
+    )
+
+    def __init__(self) -> None:
+        self._at = array("q")
+        self._cumulative = array("q")
+        self._add_at = self._at.append
+        self._add_cumulative = self._cumulative.append
+        # Arrivals of one stream nearly always look alike: only where they change is kept.
+        self._runs: list[tuple[int, tuple[Arrival, ...]]] = []
+        self._last_kind: tuple[Arrival, ...] = NOTHING
+        self.late_events = 0
+        self.bundled_events = 0
+        self.first_read_late = False
+
+    def add(self, arrivals: tuple[Arrival, ...], at_ns: int, cumulative_tokens: int | None = None) -> None:
+        """Append one token-bearing event. Hot path, per event; `arrivals` is not empty."""
+        if arrivals != self._last_kind:
+            self._last_kind = arrivals
+            self._runs.append((len(self._at), arrivals))
+        self._add_at(at_ns)
+        self._add_cumulative(UNKNOWN if cumulative_tokens is None else cumulative_tokens)
+
+    def close_read(self, events: int, lag_ns: int) -> None:
+        """Note that the last `events` (more than one) events came in one read, `lag_ns` after its stamp."""
+        if lag_ns > LATE_READ_NS:
+            self.late_events += events
+            if events == len(self._at):
+                self.first_read_late = True
+        else:
+            self.bundled_events += events
+
+    def __len__(self) -> int:
+        """Return the number of token-bearing events."""
+        return len(self._at)
+
+    @property
+    def first_ns(self) -> int | None:
+        """First arrival; None without one."""
+        return self._at[0] if self._at else None
+
+    @property
+    def last_ns(self) -> int | None:
+        """Last arrival; None without one."""
+        return self._at[-1] if self._at else None
+
+    def since(self, index: int) -> tuple[array[int], array[int]]:
+        """Return copies of (instants, cumulative counts or UNKNOWN) of the events from `index` on."""
+        return self._at[index:], self._cumulative[index:]
+
+    def weights(self) -> list[tuple[int, int]]:
+        """Return (index of its first event, arrivals per event) of each run of alike events."""
+        return [(start, len(kind)) for start, kind in self._runs]
+
+    def first_with(self, channels: int) -> int | None:
+        """Return the first arrival in any of the channels (a bit mask); None without one."""
+        for start, kind in self._runs:
+            if any(channel & channels for _, channel in kind):
+                return self._at[start]
+        return None
+
+    def analyse(self, n: int = 1) -> Arrivals:
+        """Compute what needs all arrivals; `n` is the number of choices asked for."""
+        return _analyse(self, n)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What a whole timeline says. `gaps_ns` is ICL; `token_counts` is per event, None where not known."""
+
+    count: int
+    """Arrivals: one per event and choice."""
+    first_ns: int | None
+    last_ns: int | None
+    first_answer_ns: int | None
+    second_ns: int | None
+    reasoning_seen: bool
+    gaps_ns: Gaps
+    token_counts: NDArray[np.int64] | None
+
+    @property
+    def first_tokens(self) -> int:
+        """k: tokens in the first event where per-chunk counts tell, else 1."""
+        return 1 if self.token_counts is None else int(self.token_counts[0])
+
+    def token_gaps_ns(self, tokens_by_usage: int | None) -> Gaps:
+        """Return ITL: the gaps per token, empty where a chunk's token count is not known.
+
+        `tokens_by_usage` are the streamed tokens the server stated: as many as arrivals means that
+        every chunk is one token.
+        """
+        if self.token_counts is not None:
+            return _share(self.gaps_ns, self.token_counts[1:])
+        if tokens_by_usage is not None and tokens_by_usage == self.count:
+            return self.gaps_ns
+        return _NO_GAPS
+
+
+def _share(gaps_ns: Gaps, tokens: NDArray[np.int64]) -> Gaps:
+    """Divide each gap by the tokens that came with it; a gap without a token joins the next one."""
+    growing = np.flatnonzero(tokens)
+    if growing.size == 0:
+        return _NO_GAPS
+    reached = np.cumsum(gaps_ns)[growing]
+    joined = np.diff(reached, prepend=0)
+    counts = tokens[growing]
+    return np.repeat(np.rint(joined / counts).astype(np.int64), counts)
+
+
+def _analyse(timeline: Timeline, n: int) -> Arrivals:
+    instants, cumulative = timeline.since(0)
+    if not instants:
+        return Arrivals(0, None, None, None, None, False, _NO_GAPS, None)
+    # A refreshed clock offset may move a stamp back by microseconds: arrivals never run backwards.
+    at_ns = np.maximum.accumulate(np.frombuffer(instants, np.int64))
+    runs = timeline._runs
+    one_choice = n == 1 and all(len(kind) == 1 for _, kind in runs)
+    per_choice = [at_ns] if one_choice else _by_choice(at_ns, runs, n)
+    return Arrivals(
+        count=sum(part.size for part in per_choice),
+        first_ns=int(at_ns[0]),
+        last_ns=int(at_ns[-1]),
+        first_answer_ns=timeline.first_with(ANSWER),
+        second_ns=next((int(part[1]) for part in per_choice if part.size > 1), None),
+        reasoning_seen=timeline.first_with(REASONING) is not None,
+        gaps_ns=np.concatenate([np.diff(part) for part in per_choice]),
+        token_counts=_token_counts(np.frombuffer(cumulative, np.int64)) if one_choice else None,
+    )
+
+
+def _by_choice(at_ns: Gaps, runs: list[tuple[int, tuple[Arrival, ...]]], n: int) -> list[Gaps]:
+    """Split the arrivals by choice; an index beyond n - 1 belongs to the last choice."""
+    parts: dict[int, list[Gaps]] = {}
+    ends = [start for start, _ in runs[1:]] + [at_ns.size]
+    for (start, kind), end in zip(runs, ends, strict=True):
+        for choice in {min(choice, n - 1) for choice, _ in kind}:
+            parts.setdefault(choice, []).append(at_ns[start:end])
+    return [np.concatenate(part) for part in parts.values()]
+
+
+def _token_counts(cumulative: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return tokens per event, None where the running count does not tell.
+
+    It tells when each event has one, it never falls, and it grows: some gateways repeat the final
+    figure on every chunk.
+    """
+    if cumulative[0] <= 0 or cumulative[-1] <= cumulative[0]:
+        return None
+    counts = np.diff(cumulative, prepend=0)
+    return None if counts.min() < 0 else counts
