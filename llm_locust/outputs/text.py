@@ -76,8 +76,11 @@ def cell(value: object) -> str:
 
 def json_document(value: object) -> bytes:
     """Encode dataclasses, Structs and builtins as indented JSON; what is not finite becomes null."""
-    builtins = msgspec.to_builtins(value, str_keys=True)
-    return msgspec.json.format(msgspec.json.encode(_encodable(builtins)), indent=2) + b"\n"
+    try:
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate somewhere; looking for it costs ten times as much
+        encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value, str_keys=True)))
+    return msgspec.json.format(encoded, indent=2) + b"\n"
 
 
 def _encodable(value: Any) -> Any:

@@ -1,0 +1,70 @@
+"""What an output is given at one instant: the numbers, what is thought of them, and how far the run is.
+
+Knows no Locust. The numbers are the snapshot's; verdicts and progress come from the plugin.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from llm_locust.measure.snapshot import Snapshot
+
+
+class Validity(enum.Enum):
+    """Whether a measurement can be trusted."""
+
+    VALID = "VALID"
+    SUSPECT = "SUSPECT"
+    INVALID = "INVALID"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageVerdict:
+    """What is thought of a stage. ``reasons`` speak of the measurement, ``findings`` of the server (SATURATED, …).
+
+    ``finished``: nothing of the stage can change any more, so its lines may be written.
+    """
+
+    validity: Validity
+    reasons: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SloVerdict:
+    """One condition of the SLO in one stage; ``measured`` and ``met`` are None where there was nothing to judge."""
+
+    stage: str
+    condition: str  # as it was asked for: "p99(ttft)<2s"
+    measured: float | None
+    unit: str
+    met: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far the run is. ``left_s`` is the least time left; None where nobody knows."""
+
+    stage: str | None
+    phase: str
+    stage_number: int
+    stages: int
+    users: int
+    in_flight: int
+    elapsed_s: float
+    left_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One instant of a run. ``verdicts`` by stage, `RUN` for the whole; ``skipped``: stage → why it was not run."""
+
+    snapshot: Snapshot
+    verdicts: Mapping[str, StageVerdict]
+    slo: tuple[SloVerdict, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    progress: Progress | None = None
+    late_additions: int = 0  # requests that were added to seconds already written to timeline.csv
