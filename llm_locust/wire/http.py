@@ -1,0 +1,182 @@
+"""HTTP/1.1 as bytes: the request's head, the reading of one response, the inflating of its body.
+
+Knows no sockets and no clock; httptools (llhttp) does the parsing.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import httptools
+import httpx
+
+_BODYLESS = frozenset({204, 304})
+
+
+class ContentError(Exception):
+    """A body that is well-framed but cannot be read: unknown or broken encoding."""
+
+
+class ResponseParser:
+    """Reads one response; ``feed`` takes bytes, ``pieces`` collects the body's, still encoded.
+
+    Interim responses (1xx) are skipped. The body callback is ``pieces.append`` itself, so a token costs no
+    Python frame here. What follows the response's end sets ``leftover``. Names of headers are lower case.
+    """
+
+    __slots__ = (
+        "_body_pieces",
+        "_interim",
+        "_method",
+        "_parser",
+        "begun",
+        "done",
+        "feed",
+        "head_complete",
+        "headers",
+        "keep_alive",
+        "leftover",
+        "on_body",
+        "pieces",
+        "status",
+        "until_close",
+    )
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self._interim = False
+        self._body_pieces: int | None = None
+        self.begun = False
+        self.head_complete = False
+        self.done = False
+        self.keep_alive = False
+        self.leftover = False
+        self.until_close = False
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.pieces: list[bytes] = []
+        self.on_body = self.pieces.append
+        self._parser = httptools.HttpResponseParser(self)
+        self.feed = self._parser.feed_data
+
+    def on_message_begin(self) -> None:
+        """Note the first byte of a response, or of something after it."""
+        self.begun = True
+        self.leftover = self.done
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header; trailers are dropped."""
+        if not self.head_complete:
+            self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Note the head; a HEAD request's response ends here."""
+        if self.done:
+            return
+        status = self._parser.get_status_code()
+        if status < 200 and status != 101:
+            self._interim = True
+            return
+        self.status = status
+        self.head_complete = True
+        if self._method == "HEAD":
+            self._end()
+        elif status not in _BODYLESS:
+            names = {name for name, _ in self.headers}
+            self.until_close = b"content-length" not in names and b"chunked" not in self.header(b"transfer-encoding")
+
+    def on_message_complete(self) -> None:
+        """Note the end; an interim response only makes room for the next."""
+        if self._interim:
+            self._interim = False
+            self.headers.clear()
+        elif not self.done:
+            self._end()
+
+    def header(self, name: bytes) -> bytes:
+        """Return a header's values joined by comma, in lower case."""
+        return b", ".join([value for header, value in self.headers if header == name]).lower()
+
+    def body(self) -> bytes:
+        """Take the body bytes collected since the last call."""
+        pieces = self.pieces
+        if self._body_pieces is not None:
+            self.leftover = self.leftover or len(pieces) > self._body_pieces
+            del pieces[self._body_pieces :]
+            self._body_pieces = 0
+        joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        return joined
+
+    def finish(self) -> bool:
+        """Take the connection's end; return whether the response is complete with it."""
+        if self.head_complete and self.until_close:
+            self.done = True
+        return self.done
+
+    def _end(self) -> None:
+        self.done = True
+        self.keep_alive = self._parser.should_keep_alive()
+        self._body_pieces = len(self.pieces)
+
+
+class Inflater:
+    """Inflates a gzip or deflate body as it comes."""
+
+    __slots__ = ("_begun", "_gzip", "_stream")
+
+    def __init__(self, encoding: bytes) -> None:
+        self._gzip = encoding != b"deflate"
+        self._stream = zlib.decompressobj(31 if self._gzip else 15)
+        self._begun = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the compressed stream came to its own end (or never began)."""
+        return self._stream.eof or not self._begun
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what can be inflated so far. Raises ContentError on broken data."""
+        if not self._begun and not self._gzip and data and data[0] & 0x0F != 8:
+            self._stream = zlib.decompressobj(-15)  # deflate without its zlib wrapping: some servers send it
+        self._begun = True
+        try:
+            out = self._stream.decompress(data)
+            while self._gzip and self._stream.unused_data:  # the next member of a gzip stream
+                rest = self._stream.unused_data
+                self._stream = zlib.decompressobj(31)
+                out += self._stream.decompress(rest)
+        except zlib.error as error:
+            raise ContentError(f"content encoding is broken: {error}") from None
+        return out
+
+
+def inflater(parser: ResponseParser) -> Inflater | None:
+    """Return what the response's encoding needs; None for identity. Raises ContentError on others."""
+    transfer = parser.header(b"transfer-encoding")
+    if transfer not in (b"", b"chunked", b"identity"):
+        raise ContentError(f"transfer encoding {transfer.decode('latin-1')!r} cannot be read")
+    encoding = parser.header(b"content-encoding")
+    if encoding in (b"", b"identity"):
+        return None
+    if encoding in (b"gzip", b"x-gzip", b"deflate"):
+        return Inflater(encoding)
+    raise ContentError(f"content encoding {encoding.decode('latin-1')!r} cannot be read")
+
+
+def request_bytes(request: httpx.Request, *, keep_alive: bool) -> bytes:
+    """Return head and body as they go out. Raises LocalProtocolError on a header with a line break."""
+    body = request.read()
+    lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
+    for name, value in request.headers.raw:
+        lower = name.lower()
+        if lower == b"transfer-encoding":  # a body from a generator: read above, so its length is known
+            lines.append(b"Content-Length: %d" % len(body))
+        elif lower == b"connection" and not keep_alive:
+            lines.append(b"Connection: close")
+        else:
+            lines.append(b"%s: %s" % (name, value))
+    head = b"\r\n".join(lines)
+    if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
+        raise httpx.LocalProtocolError("a request header holds a line break", request=request)
+    return b"%s\r\n\r\n%s" % (head, body)

@@ -1,0 +1,223 @@
+"""The face of the wire: an httpx transport, one light client per user, and ``perform``.
+
+``httpx`` builds the request (URL, headers, auth, cookies); this transport sends it on a connection of its own. A
+request that carries a ``Call`` is an exchange with a sink; any other is answered as httpx does, body and all.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import gevent
+import httpx
+
+from llm_locust.wire.clock import get_clock
+from llm_locust.wire.connection import ConnectError, Connection, Origin, open_connection
+from llm_locust.wire.http import request_bytes
+from llm_locust.wire.limits import connect_limit
+from llm_locust.wire.receive import Receiver
+from llm_locust.wire.tls import TLSOptions
+from llm_locust.wire.types import End, Exchange, Limits, Sink
+
+CALL = "llm_locust.call"
+"""Key of ``request.extensions`` under which a ``Call`` travels."""
+
+_DEFAULT_HEADERS = {"Accept-Encoding": "identity", "Accept": "*/*"}
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it writes each URL, secrets included
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one request wants from the transport beside a response."""
+
+    sink: Sink
+    limits: Limits
+    exchange: Exchange
+
+
+class NoResponseError(httpx.TransportError):
+    """An exchange ended before a response's head; its ``Exchange`` says how."""
+
+
+class SharedTLS:
+    """The process's one TLS context, made at the first need."""
+
+    def __init__(self, options: TLSOptions) -> None:
+        self.options = options
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context; the first call takes some 20 ms."""
+        if self._context is None:
+            self._context = self.options.context()
+        return self._context
+
+
+class WireTransport(httpx.BaseTransport):
+    """An httpx transport over gevent sockets with kernel receive times.
+
+    One is made per process; ``http_client`` gives each user a sibling of it, which keeps one idle connection
+    per origin and shares the TLS context. Redirects are not followed, proxies not used. A body is held in
+    memory unless a sink takes it.
+    """
+
+    def __init__(self, tls: TLSOptions | SharedTLS = TLSOptions(), *, keep_alive: bool = True) -> None:  # noqa: B008
+        self.tls = tls if isinstance(tls, SharedTLS) else SharedTLS(tls)
+        self.keep_alive = keep_alive
+        self._idle: dict[Origin, Connection] = {}
+
+    def sibling(self) -> WireTransport:
+        """Return a transport with the same settings and TLS context, and connections of its own."""
+        return WireTransport(self.tls, keep_alive=self.keep_alive)
+
+    def prepare(self, *urls: str) -> None:
+        """Make clock and TLS context now, before the load: up to 70 ms that no request should wait for."""
+        get_clock()
+        if any(httpx.URL(url).scheme == "https" for url in urls):
+            self.tls.context()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Run the exchange; blocks the greenlet until its end. Raises httpx.TransportError without a response."""
+        call = request.extensions.get(CALL)
+        if call is None:
+            return self._whole_response(request)
+        self._exchange(request, call)
+        exchange = call.exchange
+        if exchange.status is None:
+            raise NoResponseError(exchange.error, request=request)
+        return httpx.Response(exchange.status, headers=exchange.headers, stream=httpx.ByteStream(b""))
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.popitem()[1].close()
+
+    def _exchange(self, request: httpx.Request, call: Call) -> None:
+        origin = _origin(request)
+        payload = request_bytes(request, keep_alive=self.keep_alive)
+        exchange = call.exchange
+        kept = self._take(origin)
+        exchange.start_ns = get_clock().now_ns()
+        if kept is not None:
+            if self._converse(kept, origin, request.method, payload, call):
+                return
+            exchange.resent = True
+            exchange.sent_ns = None
+        connection = self._connect(origin, call)
+        if connection is not None:
+            self._converse(connection, origin, request.method, payload, call)
+
+    def _converse(self, connection: Connection, origin: Origin, method: str, payload: bytes, call: Call) -> bool:
+        receiver = Receiver(connection, method, call.sink, call.limits, call.exchange)
+        ended = receiver.run(payload)
+        if receiver.reusable:
+            connection.used = True
+            if self.keep_alive and origin not in self._idle:
+                self._idle[origin] = connection
+            else:
+                connection.close()
+        return ended
+
+    def _take(self, origin: Origin) -> Connection | None:
+        connection = self._idle.pop(origin, None)
+        if connection is not None and not connection.alive():
+            connection.close()
+            return None
+        return connection
+
+    def _connect(self, origin: Origin, call: Call) -> Connection | None:
+        """Open a connection within the limits; None when the exchange has ended over it."""
+        exchange = call.exchange
+        clock = get_clock()
+        begun_ns = clock.now_ns()
+        limit = connect_limit(call.limits, (begun_ns - exchange.start_ns) / 1e9)
+        timer = gevent.Timeout(limit[0] if limit else None)
+        end, error = End.CONNECT_ERROR, ""
+        try:
+            with timer:
+                connection = open_connection(origin, self.tls.context() if origin.tls else None)
+                exchange.connect_ns = clock.now_ns() - begun_ns
+                return connection
+        except ConnectError as failure:
+            error = str(failure)
+        except ValueError as failure:  # the TLS files
+            error = str(failure)
+        except BaseException as stop:
+            if stop is not timer or limit is None:
+                exchange.end, exchange.error, exchange.end_ns = End.STOPPED, type(stop).__name__, clock.now_ns()
+                raise
+            end, error = limit[1], f"no connection to {origin} within {limit[0]:g} s"
+        exchange.end, exchange.error, exchange.end_ns = end, error, clock.now_ns()
+        return None
+
+    def _whole_response(self, request: httpx.Request) -> httpx.Response:
+        timeout = request.extensions.get("timeout", {})
+        read_s = timeout.get("read") or 0.0
+        limits = Limits(connect_s=timeout.get("connect") or 0.0, first_token_s=read_s, stall_s=read_s, total_s=0.0)
+        body = _Body()
+        exchange = Exchange()
+        self._exchange(request, Call(body, limits, exchange))
+        if exchange.end is not End.COMPLETE or exchange.status is None:
+            raise _httpx_error(exchange, request)
+        headers = [(name, value) for name, value in exchange.headers if name != b"content-encoding"]
+        return httpx.Response(exchange.status, headers=headers, stream=httpx.ByteStream(b"".join(body.pieces)))
+
+
+class _Body:
+    """A sink that keeps the whole body; any byte feeds its read limit."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
+        """Nothing to do: the exchange has the head."""
+
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        """Keep the bytes."""
+        self.pieces.append(data)
+        return 1
+
+
+def http_client(transport: WireTransport, headers: Mapping[str, str] | None = None) -> httpx.Client:
+    """Return one user's client (some 20 µs, 2 KB) with connections of its own on the shared settings."""
+    return httpx.Client(transport=transport.sibling(), headers={**_DEFAULT_HEADERS, **(headers or {})}, timeout=None)
+
+
+def perform(
+    client: httpx.Client, request: httpx.Request, sink: Sink, limits: Limits, exchange: Exchange | None = None
+) -> Exchange:
+    """Send the request, feed the sink, return the exchange complete; blocks the greenlet until the end.
+
+    Whatever happens on the wire is the exchange's ``end``, never an exception. Only what kills the greenlet is
+    raised, after End.STOPPED: hand in an ``exchange`` to see it then.
+    """
+    exchange = exchange if exchange is not None else Exchange()
+    request.extensions[CALL] = Call(sink, limits, exchange)
+    try:
+        client.send(request, stream=True).close()
+    except NoResponseError:
+        pass
+    return exchange
+
+
+def _origin(request: httpx.Request) -> Origin:
+    url = request.url
+    if url.scheme not in ("http", "https") or not url.host:
+        raise httpx.UnsupportedProtocol(f"not an http or https URL: {url}", request=request)
+    tls = url.scheme == "https"
+    return Origin(url.raw_host.decode("ascii").strip("[]"), url.port or (443 if tls else 80), tls)
+
+
+def _httpx_error(exchange: Exchange, request: httpx.Request) -> httpx.TransportError:
+    kinds: dict[End | None, type[httpx.TransportError]] = {
+        End.CONNECT_ERROR: httpx.ConnectError,
+        End.TIMEOUT_CONNECT: httpx.ConnectTimeout,
+        End.TIMEOUT_FIRST_TOKEN: httpx.ReadTimeout,
+        End.TIMEOUT_STALL: httpx.ReadTimeout,
+        End.CUT: httpx.ReadError,
+    }
+    return kinds.get(exchange.end, httpx.RemoteProtocolError)(exchange.error or "timed out", request=request)
