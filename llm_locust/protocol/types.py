@@ -130,6 +130,8 @@ class Dialect(Protocol):
 
     name: str
     path: str
+    document_path: str
+    """Where a non-streamed answer is asked for; ``path`` in all dialects but TGI's."""
     framing: Framing
     finish_reason_expected: bool
     """False where the dialect has no finish reason and its end signal alone means success."""

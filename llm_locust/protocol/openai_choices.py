@@ -1,0 +1,45 @@
+"""The frame of OpenAI's chat and completions events: ``choices`` beside ``usage``.
+
+The two dialects differ only in where a choice keeps its text.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from llm_locust.protocol.answer import AnswerReader, Choice
+from llm_locust.protocol.lenient import as_count, as_mapping, as_mappings
+from llm_locust.protocol.openai_usage import state_untyped
+from llm_locust.protocol.types import NOTHING, UNSEEN, Arrival
+
+
+class ChoicesReader(AnswerReader):
+    """Reads untyped events with ``choices``; the typed hot path is the dialect's own."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _take(self, choice: Choice, item: dict[str, Any]) -> int:
+        """Add the generated text of one item of ``choices``; return its channel mask."""
+
+    def _read(self, event: dict[str, Any], event_type: bytes) -> tuple[Arrival, ...]:
+        self._note_id(event.get("id"))
+        usage = as_mapping(event.get("usage"))
+        items = as_mappings(event.get("choices"))
+        masks: dict[int, int] = {}
+        for item in items:
+            place = self._place(item.get("index"))
+            masks[place] = masks.get(place, 0) | self._take(self._choice(place), item)
+        owner = next(iter(masks)) if len(masks) == 1 else None
+        if usage:
+            tokens = as_count(usage.get("completion_tokens"))
+            if owner is not None and self._tally.grows(owner, tokens, bears_text=masks[owner] != 0):
+                masks[owner] = masks[owner] or UNSEEN
+            self.cumulative_tokens = state_untyped(self._tally, usage, owner)
+        for item in items:
+            self._finish(self._place(item.get("index")), item.get("finish_reason"))
+        return tuple((place, mask) for place, mask in masks.items() if mask) or NOTHING
+
+    def _read_document(self, document: dict[str, Any], place: int) -> None:
+        self._read(document, b"")

@@ -1,0 +1,86 @@
+"""OpenAI completions: the prompt as text or token ids, the answer as ``choices[].text``.
+
+Source: OpenAI API reference, "Completion object"; vLLM, SGLang and llama.cpp speak it. vLLM and
+SGLang send an event with empty text for a token that ends inside a character.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from llm_locust.protocol import body
+from llm_locust.protocol.answer import FIRST_CHOICE, Choice
+from llm_locust.protocol.lenient import as_text
+from llm_locust.protocol.openai_choices import ChoicesReader
+from llm_locust.protocol.openai_usage import UsageChunk, state_typed
+from llm_locust.protocol.types import ANSWER, Arrival, BodyOptions, Framing, PromptRequest
+
+
+class _Choice(msgspec.Struct, gc=False):
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    choices: tuple[_Choice, ...] = ()
+    usage: UsageChunk | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+
+
+class OpenAICompletionsReader(ChoicesReader):
+    """Reads completion chunks: plain text of one choice typed and at once, everything else untyped."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, n: int = 1) -> None:
+        super().__init__(n)
+        self._answer = self._choices[0].answer.append
+
+    def event(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
+        """Read one event's data; return its token-bearing arrivals. Never raises on input."""
+        if self._n != 1 or event_type or self.server_request_id is None:
+            return ChoicesReader.event(self, payload, event_type)
+        try:
+            chunk = _decode(payload)
+            (choice,) = chunk.choices
+        except (ValueError, RecursionError):
+            return ChoicesReader.event(self, payload)
+        text = choice.text
+        if not text or choice.finish_reason is not None or chunk.error is not None:
+            return ChoicesReader.event(self, payload)
+        self._answer(text)
+        usage = chunk.usage
+        self.cumulative_tokens = None if usage is None else state_typed(self._tally, usage)
+        return FIRST_CHOICE[ANSWER]
+
+    def _take(self, choice: Choice, item: dict[str, Any]) -> int:
+        return choice.add(ANSWER, as_text(item.get("text")))
+
+
+class OpenAICompletions:
+    """``/v1/completions``."""
+
+    name = "openai-completions"
+    path = "/v1/completions"
+    document_path = path
+    framing = Framing.SSE
+    finish_reason_expected = True
+    optional_fields: tuple[str, ...] = ("ignore_eos", "min_tokens", "stream_options", "continuous_usage_stats")
+
+    def body(self, prompt: PromptRequest, options: BodyOptions) -> dict[str, Any]:
+        """Build the JSON body; raises ValueError for a conversation."""
+        fields = {"prompt": body.text_or_ids(prompt, self.name), **body.openai_fields(prompt, options)}
+        return body.with_extra(fields, prompt, options)
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """Return the authorization header."""
+        return body.bearer(api_key)
+
+    def reader(self, *, stream: bool, n: int = 1) -> OpenAICompletionsReader:
+        """Make the reader of one answer; it reads streams and documents alike."""
+        return OpenAICompletionsReader(n)
