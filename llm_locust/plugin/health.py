@@ -1,0 +1,113 @@
+"""How well this process keeps time: event-loop lag, CPU, clock steps, where the timestamps come from.
+
+A load generator that is late itself would blame the server. What is measured here judges the
+measurement (validity.py); it is taken with each report and kept by stage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import gevent
+import psutil
+
+from llm_locust.measure.histogram import Histogram
+
+TICK_NS = 20_000_000
+"""The lag timer's period: 50 samples a second, 4 µs each."""
+
+
+class WallClock(Protocol):
+    """What health reads of the process's clock."""
+
+    source: str
+    steps: int
+
+    def now_ns(self) -> int:
+        """The monotonic instant."""
+        ...
+
+
+class LoopLag:
+    """Counts by how much a periodic timer of the hub is late; `tick` runs in the hub."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._due_ns = 0
+        self.lags = Histogram()
+
+    def tick(self) -> None:
+        """Note one lateness. A held hub swallows ticks: each swallowed one was late too."""
+        now_ns = self._now_ns()
+        late_ns = max(now_ns - self._due_ns, 0) if self._due_ns else 0
+        # libev keeps a repeating timer on its grid, and begins a new one where it fell behind by a period
+        self._due_ns = (self._due_ns if late_ns < TICK_NS and self._due_ns else now_ns) + TICK_NS
+        self.lags.add(late_ns)
+        while late_ns > TICK_NS:
+            late_ns -= TICK_NS
+            self.lags.add(late_ns)
+
+    def take(self) -> Histogram:
+        """The lags since the last call."""
+        taken, self.lags = self.lags, Histogram()
+        return taken
+
+
+class Health:
+    """Measures this process from `start` to `stop`; `take` gives what a report carries."""
+
+    def __init__(self, clock: WallClock) -> None:
+        self._clock = clock
+        self._lag = LoopLag(clock.now_ns)
+        self._steps_seen = clock.steps
+        self._process = psutil.Process()
+        self._timer: Any = None
+
+    def start(self) -> None:
+        """Begin to measure (in the process that issues, after a fork)."""
+        self._process.cpu_percent()  # the first call only sets the origin
+        self._steps_seen = self._clock.steps
+        self._timer = gevent.get_hub().loop.timer(TICK_NS / 1e9, TICK_NS / 1e9)
+        self._timer.start(self._lag.tick)
+
+    def stop(self) -> None:
+        """End the timer."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
+
+    def take(self) -> dict[str, Any]:
+        """What happened since the last call, of builtins: CPU in % of one core, lags, clock steps."""
+        steps, self._steps_seen = self._clock.steps - self._steps_seen, self._clock.steps
+        return {
+            "cpu_percent": self._process.cpu_percent(),
+            "lag": self._lag.take().encode(),
+            "clock_steps": steps,
+            "timestamp_source": self._clock.source,
+            "rss_bytes": self._process.memory_info().rss,
+            "pid": os.getpid(),
+        }
+
+
+class HealthBook:
+    """The master's view: the worst CPU, the lags and the clock steps of one stage, over all processes."""
+
+    def __init__(self) -> None:
+        self._lags = Histogram()
+        self.cpu_percent: float | None = None
+        self.clock_steps = 0
+
+    def add(self, taken: dict[str, Any]) -> None:
+        """Add what one process's report said."""
+        self._lags.merge_encoded(taken["lag"])
+        self.cpu_percent = max(self.cpu_percent or 0.0, taken["cpu_percent"])
+        self.clock_steps += taken["clock_steps"]
+
+    @property
+    def loop_lag_p99_ms(self) -> float | None:
+        """The lag that 99 % of the ticks kept; None before the first."""
+        p99_ns = self._lags.quantile(0.99)
+        return None if p99_ns is None else p99_ns / 1e6

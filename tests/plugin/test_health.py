@@ -1,0 +1,83 @@
+"""Loop lag, CPU and clock steps are measured against a clock we hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from llm_locust.plugin.health import TICK_NS, Health, HealthBook, LoopLag
+
+
+class FakeClock:
+    """A clock that goes where it is put."""
+
+    source = "kernel"
+
+    def __init__(self) -> None:
+        self.at_ns = 1_000_000_000
+        self.steps = 0
+
+    def now_ns(self) -> int:
+        """The instant it was put to."""
+        return self.at_ns
+
+
+def test_lag_is_zero_when_the_timer_is_punctual() -> None:
+    """A tick at its time adds a lag of 0."""
+    clock = FakeClock()
+    lag = LoopLag(clock.now_ns)
+    for _ in range(5):
+        lag.tick()
+        clock.at_ns += TICK_NS
+    taken = lag.take()
+    assert (taken.count, taken.maximum) == (5, 0)
+    assert lag.take().count == 0
+
+
+def test_lag_does_not_add_up_when_each_tick_is_a_little_late() -> None:
+    """Lateness is counted against the timer's grid: 3 ms late each time is 3 ms, not 0 after the first."""
+    clock = FakeClock()
+    lag = LoopLag(clock.now_ns)
+    lag.tick()
+    clock.at_ns += 3_000_000
+    for _ in range(4):
+        clock.at_ns += TICK_NS
+        lag.tick()
+    assert lag.take().total == 4 * 3_000_000
+
+
+def test_lag_counts_swallowed_ticks_when_the_hub_was_held() -> None:
+    """A hub held for 100 ms delays one tick by 80 ms; the four that it swallowed were late by 60, 40, 20, 0."""
+    clock = FakeClock()
+    lag = LoopLag(clock.now_ns)
+    lag.tick()
+    clock.at_ns += TICK_NS + 80_000_000
+    lag.tick()
+    taken = lag.take()
+    assert taken.count == 5  # 0 at first, then 80, 60, 40, 20
+    assert taken.total == 200_000_000
+    assert taken.maximum == 80_000_000
+
+
+def test_health_reports_clock_steps_once() -> None:
+    """A step of the wall clock is told in the report after it, and not again."""
+    clock = FakeClock()
+    health = Health(clock)
+    clock.steps += 1
+    assert health.take()["clock_steps"] == 1
+    assert health.take()["clock_steps"] == 0
+
+
+def test_book_keeps_the_worst_cpu_and_all_lags() -> None:
+    """The verdict of a stage is about its worst worker."""
+    clock = FakeClock()
+    book = HealthBook()
+    assert (book.loop_lag_p99_ms, book.cpu_percent) == (None, None)
+    for cpu_percent, late_ns in ((20.0, 0), (95.0, 7_000_000)):
+        lag = LoopLag(clock.now_ns)
+        lag.tick()
+        clock.at_ns += TICK_NS + late_ns
+        lag.tick()
+        book.add({"cpu_percent": cpu_percent, "lag": lag.take().encode(), "clock_steps": 1})
+    assert book.cpu_percent == 95.0
+    assert book.clock_steps == 2
+    assert book.loop_lag_p99_ms == pytest.approx(7.0, rel=0.005)
