@@ -1,0 +1,168 @@
+"""Opens a source of prompts by its spelling: `KIND:PATH`, a path alone, `text:…` or `synthetic`.
+
+Third parties add a kind by an entry point in the group `llm_locust.prompts`: a callable
+`(path: Path, *, keep: Keep, lenient: bool) -> PromptSource`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from llm_locust.prompts.lengths import Length, fixed
+from llm_locust.prompts.rows import ConstantText, Keep, open_csv, open_jsonl, open_lines
+from llm_locust.prompts.sharegpt import ShareGPT
+from llm_locust.prompts.source import PromptError, PromptSource
+from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix, Synthetic
+from llm_locust.prompts.traces import open_burstgpt, open_mooncake
+from llm_locust.protocol.types import PromptRequest
+
+Opener = Callable[..., PromptSource]
+
+ENTRY_POINTS = "llm_locust.prompts"
+SPEED_BENCHMARK_TOKENS = (1, 6144, 14336, 30720)
+_CHARACTERS_PER_TOKEN = 4  # where no tokenizer is at hand: the usual ratio of English text
+
+
+DEFAULT_INPUT = fixed(1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the run asks of its prompts; `count` is a local tokenizer's, None where there is none."""
+
+    input_tokens: Length = DEFAULT_INPUT
+    output_tokens: Length | None = None
+    shared_prefix: SharedPrefix = NOT_SHARED
+    max_context_tokens: int | None = None
+    seed: int = 0
+    count: Callable[[str], int] | None = None
+
+
+class WithOutputTokens:
+    """Another source's prompts with the output length that the run asks for."""
+
+    def __init__(self, source: PromptSource, length: Length, seed: int) -> None:
+        self._source, self._length, self._seed = source, length, seed
+        self.size, self.digest, self.notes = source.size, source.digest, source.notes
+
+    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+        """Return the source's prompt with the run's own output limit."""
+        generator = np.random.Generator(np.random.PCG64([self._seed, 6, int(warmup), index]))
+        prompt = self._source.prompt(index, warmup=warmup)
+        return msgspec.structs.replace(prompt, output_tokens=self._length.sample(generator))
+
+
+class SpeedBenchmark:
+    """Prompts of 1, 6144, 14336 and 30720 tokens in turn."""
+
+    size: int | None = None
+    digest = ""
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, wanted: Wanted) -> None:
+        output = wanted.output_tokens or fixed(2048)
+        self._sources = [Synthetic(fixed(tokens), output, seed=wanted.seed) for tokens in SPEED_BENCHMARK_TOKENS]
+
+    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+        """Return the prompt whose length is next in turn."""
+        return self._sources[index % len(self._sources)].prompt(index, warmup=warmup)
+
+
+_KINDS: dict[str, Opener] = {
+    "sharegpt": ShareGPT,
+    "sharegpt-first": partial(ShareGPT, first_only=True),
+    "openqa": open_jsonl,
+    "jsonl": open_jsonl,
+    "csv": open_csv,
+    "lines": open_lines,
+}
+_TRACES = {"mooncake": open_mooncake, "burstgpt": open_burstgpt}
+_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".txt": "lines", ".json": "sharegpt"}
+
+
+def kinds() -> tuple[str, ...]:
+    """Name every kind that can be opened, those of third parties included."""
+    added = {point.name for point in entry_points(group=ENTRY_POINTS)}
+    return tuple(sorted({"synthetic", "speed-benchmark", "text", *_KINDS, *_TRACES, *added}))
+
+
+def open_prompts(spelled: str, wanted: Wanted) -> PromptSource:
+    """Open the source of prompts that `--llm-prompts` names. Raises PromptError before any load."""
+    kind, _, rest = spelled.partition(":")
+    if spelled in ("", "synthetic"):
+        return Synthetic(wanted.input_tokens, wanted.output_tokens, wanted.shared_prefix, wanted.seed)
+    if spelled == "speed-benchmark":
+        return SpeedBenchmark(wanted)
+    if kind == "text":
+        return _with_output(_constant(rest), wanted)
+    if kind in _TRACES:
+        return replace(_TRACES[kind](_existing(rest)), seed=wanted.seed)
+    lenient = kind.endswith("+lenient")
+    opener = _opener(kind.removesuffix("+lenient"))
+    if opener is None:
+        path = Path(spelled).expanduser()
+        if not path.is_file() or path.suffix not in _SUFFIXES:
+            raise PromptError(
+                f"{spelled!r} is neither a file ({', '.join(_SUFFIXES)}) nor KIND:PATH with one of {', '.join(kinds())}"
+            )
+        opener = _KINDS[_SUFFIXES[path.suffix]]
+    else:
+        path = _existing(rest)
+    return _with_output(opener(path, keep=_keep(wanted), lenient=lenient), wanted)
+
+
+def _opener(kind: str) -> Opener | None:
+    if kind in _KINDS:
+        return _KINDS[kind]
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name == kind:
+            loaded: Opener = point.load()
+            return loaded
+    return None
+
+
+def _constant(rest: str) -> ConstantText:
+    if not rest.startswith("@"):
+        return ConstantText(rest)
+    path = _existing(rest[1:])
+    try:
+        return ConstantText(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise PromptError(f"{path}, byte {error.start}: not UTF-8") from None
+
+
+def _existing(path: str) -> Path:
+    found = Path(path).expanduser()
+    if not found.is_file():
+        raise PromptError(f"{path or 'the path'} is not a file" if path else "a path is missing after the colon")
+    return found
+
+
+def _with_output(source: PromptSource, wanted: Wanted) -> PromptSource:
+    return WithOutputTokens(source, wanted.output_tokens, wanted.seed) if wanted.output_tokens else source
+
+
+def _keep(wanted: Wanted) -> Keep:
+    """Skip prompts that with their answer exceed the context."""
+    limit = wanted.max_context_tokens
+    if limit is None:
+        return lambda prompt: None
+    asked = wanted.output_tokens.high if wanted.output_tokens else 0
+    estimated = "" if wanted.count else " (estimated from its characters: no local tokenizer)"
+
+    def reason(prompt: PromptRequest) -> str | None:
+        text = prompt.text or "\n".join(message.content for message in prompt.messages or ())
+        tokens = wanted.count(text) if wanted.count else math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
+        if tokens + (asked or prompt.output_tokens or 0) > limit:
+            return f"longer than --llm-max-context {limit}{estimated}"
+        return None
+
+    return reason

@@ -1,0 +1,56 @@
+"""What a source of prompts is, and the errors it raises before any load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from llm_locust.protocol.types import PromptRequest
+
+
+class PromptError(ValueError):
+    """A dataset that cannot be used; the text names file, line and what would be right."""
+
+
+class PromptSource(Protocol):
+    """Gives the prompt of each request by its index, the same on every worker.
+
+    `size` is the number of different prompts, None where they never repeat. `digest` identifies
+    the file's content ('' where there is none). `notes` says what was skipped, and why.
+    """
+
+    size: int | None
+    digest: str
+    notes: tuple[str, ...]
+
+    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+        """Return the prompt of one request; warm-up requests have prompts of their own."""
+        ...
+
+
+class TraceSource(PromptSource, Protocol):
+    """A source whose requests also have instants: seconds from the first, ascending."""
+
+    arrivals_s: npt.NDArray[np.float64]
+
+
+def row_of(index: int, size: int, *, warmup: bool) -> int:
+    """Choose the row of a request: the measured part from the front, the warm-up from the end, both wrapping."""
+    return (size - 1 - index) % size if warmup else index % size
+
+
+def skip_notes(skipped: Counter[str], path: Path) -> tuple[str, ...]:
+    """Say how many rows were skipped for which reason."""
+    return tuple(f"{path.name}: {number} rows skipped: {reason}" for reason, number in sorted(skipped.items()))
+
+
+def require_rows(rows: Sequence[object] | npt.NDArray[np.int64], path: Path, skipped: Counter[str]) -> None:
+    """Refuse a file without a usable row, with the reasons of those that were skipped."""
+    if not len(rows):
+        reasons = "; ".join(f"{number} × {reason}" for reason, number in skipped.most_common(3)) or "it is empty"
+        raise PromptError(f"{path}: no usable prompt in it ({reasons})")
