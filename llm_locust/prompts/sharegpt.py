@@ -8,6 +8,7 @@ and counted. The file is mapped, not read: a row is decoded when it is asked for
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import mmap
 from collections import Counter
@@ -115,7 +116,7 @@ def _mapped(path: Path) -> mmap.mmap:
 def _elements(content: mmap.mmap, path: Path) -> list[msgspec.Raw]:
     """Cut the array into its elements without decoding them."""
     view = memoryview(content)
-    if view[:3] == b"\xef\xbb\xbf":
+    if view[:3].tobytes() == codecs.BOM_UTF8:
         view = view[3:]
     try:
         return msgspec.json.decode(view, type=list[msgspec.Raw])

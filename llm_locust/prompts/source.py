@@ -24,9 +24,14 @@ class PromptSource(Protocol):
     the file's content ('' where there is none). `notes` says what was skipped, and why.
     """
 
-    size: int | None
-    digest: str
-    notes: tuple[str, ...]
+    @property
+    def size(self) -> int | None: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
 
     def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
         """Return the prompt of one request; warm-up requests have prompts of their own."""
@@ -36,7 +41,8 @@ class PromptSource(Protocol):
 class TraceSource(PromptSource, Protocol):
     """A source whose requests also have instants: seconds from the first, ascending."""
 
-    arrivals_s: npt.NDArray[np.float64]
+    @property
+    def arrivals_s(self) -> npt.NDArray[np.float64]: ...
 
 
 def row_of(index: int, size: int, *, warmup: bool) -> int:

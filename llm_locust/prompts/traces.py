@@ -159,7 +159,8 @@ def open_burstgpt(path: Path) -> Trace:
 
 
 def _from_first(instants_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return instants_s - instants_s[0]
+    from_first: npt.NDArray[np.float64] = instants_s - instants_s[0]
+    return from_first
 
 
 def _sorted_note(path: Path, order: list[int]) -> tuple[str, ...]:
