@@ -21,7 +21,7 @@ from llm_locust.mock.plan import check_context
 from llm_locust.mock.script import MODES, Player, Script
 from llm_locust.mock.tokens import CHAT_TOKENS_PER_MESSAGE, token_id
 from llm_locust.mock.truth import Told, Truth
-from llm_locust.mock.voices import VOICES
+from llm_locust.mock.voices import VOICES, voice_for
 from llm_locust.mock.voices.voice import BadRequestError, chat_prompt, text_prompt
 
 OPEN_PATHS = ("/health", "/health_generate", "/truth")
@@ -107,7 +107,7 @@ class App:
 
     def _generate(self, connection: Connection, request: Request, arrival_ns: int) -> None:
         body = json_object(request.body)
-        voice_class = VOICES[request.path]
+        voice_class = voice_for(request.path, body)
         if body.get("model") and self.options.model not in (None, body["model"]):
             raise BadRequestError(f"The model `{str(body['model'])[:100]}` does not exist.", 404)
         self._refuse(body)

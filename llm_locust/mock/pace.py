@@ -16,8 +16,22 @@ NS_PER_MS = 1_000_000
 class Sequence:
     """One answer being generated (a request with n choices has n)."""
 
-    __slots__ = ("cached_tokens", "choice", "done", "due_ns", "generated", "hold_until_ns", "kv_blocks",
-                 "limit_tokens", "owner", "prefill_left", "prefix", "prompt_tokens", "queued_ns")  # fmt: skip
+    __slots__ = (
+        "block_hashes",
+        "cached_tokens",
+        "choice",
+        "done",
+        "due_ns",
+        "generated",
+        "hold_until_ns",
+        "limit_tokens",
+        "owner",
+        "prefill_left",
+        "prefix",
+        "private_blocks",
+        "prompt_tokens",
+        "shared_blocks",
+    )
 
     def __init__(self, owner: Any, choice: int, prefix: tuple[TokenKey, ...], prompt_tokens: int, limit_tokens: int):
         self.owner = owner
@@ -30,9 +44,10 @@ class Sequence:
         self.hold_until_ns = 0  # no token before this instant
         self.done = False
         self.due_ns = 0
-        self.queued_ns = 0
         self.prefill_left = 0
-        self.kv_blocks = 0
+        self.private_blocks = 0
+        self.shared_blocks: list[int] = []
+        self.block_hashes: list[int] = []
 
 
 class Pace(Protocol):

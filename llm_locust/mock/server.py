@@ -14,10 +14,12 @@ from gevent.event import Event
 from gevent.server import StreamServer
 
 from llm_locust.mock.app import App
+from llm_locust.mock.engine import Engine
 from llm_locust.mock.faults import draw_fault
 from llm_locust.mock.http import Connection, listen
 from llm_locust.mock.options import Options, parse
 from llm_locust.mock.pace import NS_PER_MS, FixedPace, Pace
+from llm_locust.mock.profiles import PROFILES
 from llm_locust.mock.script import read_scripts
 from llm_locust.mock.truth import Truth
 
@@ -28,6 +30,8 @@ WRITE_EVERY_S = 0.2
 
 def make_pace(options: Options) -> Pace:
     """The pace that the profile names."""
+    if options.profile != "fast":
+        return Engine(PROFILES[options.profile], options.time_scale)
     ns_per_ms = NS_PER_MS / options.time_scale
     ttft_ms, itl_ms = options.ttft_ms or DEFAULT_TTFT_MS, options.itl_ms or DEFAULT_ITL_MS
     return FixedPace(round(ttft_ms * ns_per_ms), round(itl_ms * ns_per_ms))
