@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llm-locust",
         description="Truthful streaming load tests of LLM servers with Locust.",
-        epilog="A load test:  locust -f locustfiles/llm.py --host http://SERVER:30000 --llm-model MODEL -u 8 --headless",
+        epilog="A load test:  locust -f locustfiles/llm.py --host http://SERVER:30000 --llm-model M -u 8 --headless",
     )
     parser.add_argument("--version", action="version", version=metadata.version("llm-locust"))
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -69,7 +69,7 @@ def copy_locustfiles(directory: Path, *, overwrite: bool) -> int:
     taken = [directory / f.name for f in files if (directory / f.name).exists()]
     if taken and not overwrite:
         names = ", ".join(str(path) for path in taken)
-        print(f"llm-locust init: already there: {names}. Give another folder, or --force to overwrite.", file=sys.stderr)
+        print(f"llm-locust init: already there: {names}. Give another folder, or --force.", file=sys.stderr)
         return 1
     try:
         directory.mkdir(parents=True, exist_ok=True)
