@@ -2,8 +2,9 @@
 
 Source: OpenAI API reference, "Responses: streaming events"; vLLM, SGLang, llama.cpp, Dynamo and
 transformers serve speak it, the last without ``event:`` lines, and Dynamo with a [DONE] after the
-end. The API has no finish reason; the response's status and ``incomplete_details`` are told as
-one, in the words of chat completions (vLLM says ``completed`` also where the limit cut the answer).
+end. The API has no finish reason: why a response is incomplete stands for it, else its status.
+``max_output_tokens`` is told as ``length``, the word of every other dialect (vLLM calls a response
+``completed`` also where the limit cut it).
 """
 
 from __future__ import annotations
@@ -93,17 +94,9 @@ class OpenAIResponsesReader(AnswerReader):
         if status == "failed":
             self._note_error(stated_error({"type": "error", **response}))
         self.aborted = self.aborted or status == "cancelled"
-        if status in ("completed", "incomplete"):
-            reason = as_mapping(response.get("incomplete_details")).get("reason")
-            self._finish(0, "length" if reason == _LIMIT else reason or _finish_word(status, self.tool_calls))
+        reason = as_mapping(response.get("incomplete_details")).get("reason")
+        self._finish(0, "length" if reason == _LIMIT else as_text(reason) or status)
         self._end()
-
-
-def _finish_word(status: str, tool_calls: tuple[tuple[str, str], ...]) -> str:
-    """Return the word of chat completions for a response that names no reason."""
-    if status == "incomplete":
-        return status
-    return "tool_calls" if tool_calls else "stop"
 
 
 class OpenAIResponses:

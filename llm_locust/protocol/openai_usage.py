@@ -36,14 +36,14 @@ class UsageChunk(msgspec.Struct, gc=False):
 
 
 def state_typed(tally: Tally, usage: UsageChunk) -> int | None:
-    """Note a typed usage of choice 0 under text; return the running total, if stated."""
-    details = usage.prompt_tokens_details
-    tally.input(usage.prompt_tokens, None if details is None else details.cached_tokens)
+    """Note the usage beside text of the only choice; return the running total, if stated. Hot path."""
+    input_details = usage.prompt_tokens_details
+    tally.input(usage.prompt_tokens, None if input_details is None else input_details.cached_tokens)
     reasoning = usage.reasoning_tokens
-    if usage.completion_tokens_details is not None and usage.completion_tokens_details.reasoning_tokens is not None:
-        reasoning = usage.completion_tokens_details.reasoning_tokens
-    tally.grows(0, usage.completion_tokens, bears_text=True)
-    return tally.output(0, usage.completion_tokens, reasoning)
+    output_details = usage.completion_tokens_details
+    if output_details is not None and output_details.reasoning_tokens is not None:
+        reasoning = output_details.reasoning_tokens
+    return tally.beside_text(usage.completion_tokens, reasoning)
 
 
 def state_untyped(tally: Tally, usage: dict[str, Any], place: int | None) -> int | None:

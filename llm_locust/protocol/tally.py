@@ -40,7 +40,7 @@ class Tally:
             place = 0
         if reasoning_tokens is not None:
             self._note_reasoning(0 if place is None else place, reasoning_tokens)
-        if tokens is None:
+        if tokens is None or tokens < 0:
             return None
         if place is None:
             if tokens:
@@ -54,6 +54,14 @@ class Tally:
         if total:
             self._usage.output_tokens = total
         return total
+
+    def beside_text(self, tokens: int | None, reasoning_tokens: int | None) -> int | None:
+        """Note a count that came with text of the only choice: `grows` and `output` in one, for the hot path."""
+        if tokens is not None and tokens > 0 and reasoning_tokens is None:
+            self._running[0] = self._by_choice[0] = self._usage.output_tokens = tokens
+            return tokens
+        self.grows(0, tokens, bears_text=True)
+        return self.output(0, tokens, reasoning_tokens)
 
     def grows(self, place: int, tokens: int | None, *, bears_text: bool) -> bool:
         """Say whether a choice's count grew since its last event; call before `output`.
