@@ -10,15 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from llm_locust.measure.record import Outcome
-from llm_locust.protocol.types import PromptRequest
-
-
-class PromptSource(Protocol):
-    """Gives the prompt of the request with this index; the same index gives the same prompt in every process."""
-
-    def prompt(self, index: int) -> PromptRequest:
-        """Build the prompt of request `index`."""
-        ...
+from llm_locust.prompts.source import PromptSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,4 +43,8 @@ class Gate(Protocol):
 
     def finished(self, user: object, ticket: Ticket, outcome: Outcome) -> None:
         """The ticket's request ended; called exactly once per ticket, also for a killed user. Never blocks."""
+        ...
+
+    def leave(self, user: object) -> None:
+        """Give this user no more requests; one that waits in `admit` gets StopUser. Never blocks."""
         ...

@@ -1,0 +1,53 @@
+"""How long a user waits after a request that the server could not take.
+
+After a rejection what the server asks for (Retry-After), at most 30 s, 1 s without one; after a failed connection
+0.5 → 5 s with jitter. Both lie outside all latencies. Takes time and randomness as arguments.
+"""
+
+from __future__ import annotations
+
+import random
+from email.utils import parsedate_to_datetime
+
+from llm_locust.measure.record import Outcome
+from llm_locust.wire.types import Exchange
+
+LONGEST_PAUSE_S = 30.0
+DEFAULT_PAUSE_S = 1.0
+FIRST_CONNECT_PAUSE_S = 0.5
+LONGEST_CONNECT_PAUSE_S = 5.0
+
+# A bug of ours fails each request at once: it must not become a busy loop either.
+_NOTHING_SENT = frozenset({Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR})
+
+
+class Backoff:
+    """One user's pauses. ``jitter`` is the user's own seeded generator."""
+
+    def __init__(self, jitter: random.Random) -> None:
+        self._jitter = jitter
+        self._failures = 0
+
+    def pause_s(self, outcome: Outcome, exchange: Exchange, epoch_s: float) -> float:
+        """Return the pause after a request that ended so, in seconds; 0 for none."""
+        if outcome in _NOTHING_SENT:
+            longest_s = min(FIRST_CONNECT_PAUSE_S * 2.0**self._failures, LONGEST_CONNECT_PAUSE_S)
+            self._failures = min(self._failures + 1, 8)
+            return max(FIRST_CONNECT_PAUSE_S, longest_s * (0.75 + 0.25 * self._jitter.random()))
+        self._failures = 0
+        if outcome is not Outcome.REJECTED:
+            return 0.0
+        for name, value in exchange.headers:
+            if name == b"retry-after":
+                return retry_after_s(value.decode("latin-1"), epoch_s)
+        return DEFAULT_PAUSE_S
+
+
+def retry_after_s(value: str, epoch_s: float) -> float:
+    """Read a Retry-After header: seconds or an HTTP date; between 0 and 30 s, 1 s where it is neither."""
+    value = value.strip()
+    try:
+        wanted_s = float(value) if value[:1].isdigit() else float(parsedate_to_datetime(value).timestamp()) - epoch_s
+    except (ValueError, TypeError, OverflowError):
+        return DEFAULT_PAUSE_S
+    return min(max(wanted_s, 0.0), LONGEST_PAUSE_S)

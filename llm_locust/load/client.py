@@ -1,0 +1,336 @@
+"""`self.client`: asks one request at a time, and makes of it one record, one booking and one Locust event.
+
+The order of one request: leave from the gate → prompt → body → wire → record → collector → gate → Locust's `request`
+event → `llm_events.response` → a pause after a rejection. Whatever happens between the gate's leave and the record, a
+bug of ours or a kill included, the record is booked exactly once.
+
+Locust's request type is the framing of the answer: `SSE`, `NDJSON`, or `POST` where no stream was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gevent
+import httpx
+import msgspec
+from gevent.event import Event
+from locust.exception import StopTest
+
+from llm_locust.load.asking import Turn, chat_prompt, completion_prompt
+from llm_locust.load.backoff import Backoff
+from llm_locust.load.endpoint import Endpoint
+from llm_locust.load.events import FLOW_EXCEPTIONS, llm_events
+from llm_locust.load.flight import Flight, OnToken, asked_facts, build_body, count_tokens, fly
+from llm_locust.load.gate_types import Ticket
+from llm_locust.load.stream import TokenEvent
+from llm_locust.load.surroundings import AskOptions, Surroundings
+from llm_locust.measure.finish import Identity, finish_record
+from llm_locust.measure.judge import AskFacts
+from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
+from llm_locust.protocol import PromptRequest, get_dialect
+from llm_locust.wire.clock import get_clock
+from llm_locust.wire.transport import http_client
+from llm_locust.wire.types import End, Exchange
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_DIALECT = "openai-chat"
+_SHORTEST_SECRET = 4  # shorter header values ("1", "on") are no secrets, and occur in any text
+
+Prompting = Callable[[Ticket], tuple[PromptRequest, bool]]
+"""Gives a ticket's prompt, and whether it came before."""
+
+
+class RequestError(Exception):
+    """What Locust's `request` event carries for a failure. Its text is the outcome's name only: Locust keeps one row
+    per text."""
+
+    def __repr__(self) -> str:
+        """Return the outcome's name: what Locust prints."""
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a task gets: the record, and the text of the first choice."""
+
+    record: RequestRecord
+    text: str
+    reasoning: str
+    tool_calls: tuple[tuple[str, str], ...]
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the request succeeded; HTTP 200 alone is no success."""
+        return self.record.outcome is Outcome.OK
+
+
+class LLMClient:
+    """One user's client. Its connection is made at the first request and kept."""
+
+    def __init__(self, user: Any, surroundings: Surroundings, request_event: Any) -> None:
+        options = surroundings.options
+        host = options.host or user.host
+        if not host:
+            raise StopTest("no host: give --host http://SERVER:PORT, or a `host` attribute to the user class")
+        self._host: str = host
+        self._user = user
+        self._here = surroundings
+        self._request_event = request_event
+        self._dialect = get_dialect(user.dialect or options.dialect or DEFAULT_DIALECT)
+        self._http: httpx.Client | None = None
+        self._backoff = Backoff(random.Random(f"{surroundings.seed}/{surroundings.worker}/{id(self)}"))
+        self._landed = Event()
+        self._landed.set()
+        self._told: set[str] = set()
+        self.waiting = False
+        """Whether the user waits for the gate, or pauses: nothing is lost if it is killed now."""
+
+    # ---- what a task calls ----
+
+    def ask(self, *, name: str | None = None) -> Answer:
+        """Ask the next prompt of the run's source (or of the class's `prompts`)."""
+        return self._request(lambda ticket: self._here.desk.prompt(self._user.prompts, ticket), name)
+
+    def chat(
+        self,
+        prompt: str | Sequence[Turn] | PromptRequest,
+        *,
+        name: str | None = None,
+        output_tokens: int | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """Ask a text or a conversation; `extra` is merged into the body, `name` is the row in the statistics.
+
+        Raises StopUser when there is nothing more to issue; never for what the server does.
+        """
+        wanted = chat_prompt(prompt, output_tokens, extra)
+        return self._request(lambda _: (wanted, False), name)
+
+    def complete(
+        self,
+        prompt: str | Sequence[int] | PromptRequest,
+        *,
+        name: str | None = None,
+        output_tokens: int | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """Ask a plain text or token ids; else as `chat`."""
+        wanted = completion_prompt(prompt, output_tokens, extra)
+        return self._request(lambda _: (wanted, False), name)
+
+    # ---- what the user's life calls ----
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a request is under way."""
+        return not self._landed.is_set()
+
+    def leave(self) -> None:
+        """Take no new request; block until the one in flight has ended, at most the drain limit."""
+        self._here.gate.leave(self._user)
+        self._landed.wait(self._here.options.drain_s)
+
+    def close(self) -> None:
+        """Close the connection. Never blocks."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    # ---- one request ----
+
+    def _request(self, prompting: Prompting, name: str | None) -> Answer:
+        here = self._here
+        stream = here.options.body.stream
+        path = here.options.path or (self._dialect.path if stream else self._dialect.document_path)
+        ticket = self._admit()
+        self._landed.clear()
+        outcome = Outcome.CLIENT_ERROR
+        try:
+            request = _Request(
+                ticket, name or path, here.endpoints.next(self._host, path), here.options, uuid.uuid4().hex
+            )
+            flight = Flight(
+                reader=self._dialect.reader(stream=stream, n=here.options.body.n), asked=AskFacts(stream=stream)
+            )
+            flight.exchange.start_ns = get_clock().now_ns()
+            here.collector.opened(ticket, request.name, flight.timeline, flight.exchange.start_ns)
+            stop = self._fly(flight, request, prompting)
+            record = self._book(flight, request)
+            outcome = record.outcome
+        finally:
+            here.gate.finished(self._user, ticket, outcome)
+            self._landed.set()
+        if stop is not None:
+            raise stop
+        reader = flight.reader
+        answer = Answer(record, reader.text, reader.reasoning_text, reader.tool_calls)
+        self._tell(answer, request, flight.exchange)
+        self._pause(record, flight.exchange)
+        return answer
+
+    def _admit(self) -> Ticket:
+        self.waiting = True
+        try:
+            return self._here.gate.admit(self._user)
+        finally:
+            self.waiting = False
+
+    def _fly(self, flight: Flight, request: _Request, prompting: Prompting) -> BaseException | None:
+        """Build, send and wait for the end; return what is to be raised once the record is booked."""
+        options = request.options
+        exchange = flight.exchange
+        try:
+            prompt, repeated = prompting(request.ticket)
+            body = build_body(self._dialect, prompt, options.body)
+            flight.asked = asked_facts(
+                self._dialect, prompt, options.body, body, eos_ignored=options.eos_ignored, prompt_repeated=repeated
+            )
+            fly(flight, self._client(), self._http_request(request, body), options.limits, self._listener(request))
+            if options.tokenizer is not None:
+                count_tokens(flight, options.tokenizer)
+        except FLOW_EXCEPTIONS as stop:  # a listener ends its user in mid-stream
+            flight.end(End.STOPPED, type(stop).__name__)
+            return stop
+        except Exception as error:
+            flight.end(End.SINK_ERROR)
+            flight.asked = replace(flight.asked, client_error=f"{type(error).__name__}: {error}")
+            logger.debug("A request could not be made, or its answer not be read", exc_info=True)
+        except BaseException as stop:
+            flight.end(End.STOPPED, type(stop).__name__)
+            if isinstance(stop, gevent.Timeout) and exchange.end is End.STOPPED:
+                exchange.end, exchange.error = End.TIMEOUT_TOTAL, "the task's own limit"
+            return stop
+        return None
+
+    def _client(self) -> httpx.Client:
+        if self._http is None:
+            self._http = http_client(self._here.transport)
+        return self._http
+
+    def _http_request(self, request: _Request, body: dict[str, Any]) -> httpx.Request:
+        options = request.options
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": self._dialect.framing.value if options.body.stream else "application/json",
+            "X-Request-Id": request.client_request_id,
+            **self._dialect.headers(options.api_key),
+            **dict(options.headers),
+        }
+        return self._client().build_request(
+            "POST", request.endpoint.url, content=msgspec.json.encode(body), headers=headers
+        )
+
+    def _listener(self, request: _Request) -> OnToken | None:
+        """Return what tells the listeners of one request's tokens; None while nobody listens."""
+        if not llm_events.token and not llm_events.first_token:
+            return None
+        first = True
+
+        def tell(event: TokenEvent) -> bool:
+            nonlocal first
+            arrivals, at_ns = event
+            for choice, channels in arrivals:
+                arrived = {
+                    "user": self._user, "name": request.name, "request_id": request.ticket.index, "at_ns": at_ns,
+                    "choice": choice, "channels": channels,
+                }  # fmt: skip
+                if first:
+                    first = False
+                    llm_events.first_token.fire(**arrived)
+                llm_events.token.fire(**arrived)
+            return bool(llm_events.token)
+
+        return tell
+
+    def _book(self, flight: Flight, request: _Request) -> RequestRecord:
+        here, ticket = self._here, request.ticket
+        record, samples = finish_record(
+            flight.answer(),
+            flight.asked,
+            Identity(
+                run_id=here.run_id,
+                worker=here.worker,
+                request_id=ticket.index,
+                user_class=type(self._user).__name__,
+                name=request.name,
+                dialect=self._dialect.name,
+                stage=ticket.stage,
+                phase=ticket.phase,
+                epoch_offset_ns=get_clock().offset_ns,
+                scheduled_ns=ticket.scheduled_ns,
+                user_wait_ns=ticket.user_wait_ns,
+                endpoint=request.endpoint.shown,
+                client_request_id=request.client_request_id,
+            ),
+            here.slo_good,
+        )
+        record = without_secrets(record, request.options)
+        here.collector.book(record, samples)
+        if record.outcome is Outcome.CLIENT_ERROR and record.error not in self._told:
+            self._told.add(record.error)
+            logger.error("client_error in %s: %s", record.name, record.error)
+        return record
+
+    def _tell(self, answer: Answer, request: _Request, exchange: Exchange) -> None:
+        """Fire Locust's event, once; none for a request that the stop of the test ended."""
+        record = answer.record
+        if record.outcome is Outcome.UNFINISHED:
+            return
+        failed = record.outcome in FAILURES
+        duration_ns = record.stream_end_ns if failed or record.e2e_ns is None else record.e2e_ns
+        self._request_event.fire(
+            request_type=self._dialect.framing.name if request.options.body.stream else "POST",
+            name=record.name,
+            response_time=(duration_ns or 0) / 1e6,
+            response_length=exchange.received_bytes,
+            response=answer,
+            context={"llm": record, **self._user.context()},
+            exception=RequestError(record.outcome.value) if failed else None,
+            start_time=record.start_epoch_ns / 1e9,
+            url=record.endpoint,
+        )
+        llm_events.response.fire(user=self._user, answer=answer)
+
+    def _pause(self, record: RequestRecord, exchange: Exchange) -> None:
+        """Let the user wait where the server, or its absence, asks for it; outside all latencies."""
+        clock = get_clock()
+        pause_s = self._backoff.pause_s(record.outcome, exchange, clock.epoch_ns(clock.now_ns()) / 1e9)
+        if not pause_s:
+            return
+        begun_ns = clock.now_ns()
+        self.waiting = True
+        try:
+            gevent.sleep(pause_s)
+        finally:
+            self.waiting = False
+            if record.outcome is Outcome.REJECTED:
+                self._here.collector.paused(record.stage, record.name, clock.now_ns() - begun_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is known of a request before it is sent."""
+
+    ticket: Ticket
+    name: str
+    endpoint: Endpoint
+    options: AskOptions
+    client_request_id: str
+
+
+def without_secrets(record: RequestRecord, options: AskOptions) -> RequestRecord:
+    """Take the key and header values out of an error text: servers do echo a key that they refuse."""
+    if not record.error:
+        return record
+    error = record.error
+    for secret in (options.api_key, *(value for _, value in options.headers)):
+        if secret and len(secret) >= _SHORTEST_SECRET:
+            error = error.replace(secret, "***")
+    return record if error == record.error else msgspec.structs.replace(record, error=error)

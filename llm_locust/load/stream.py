@@ -1,0 +1,95 @@
+"""The hot path: the bytes of one read become token arrivals on the request's timeline.
+
+`StreamSink` is called by the wire in the hub's callback, once per read. It never blocks, logs or formats; what can
+wait (a whole document, the message of an error) waits until the end of the exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llm_locust.measure.judge import AskFacts, is_expected_type, media_type
+from llm_locust.measure.timeline import Timeline
+from llm_locust.protocol import Arrival, EventDecoder, Reader, make_decoder
+from llm_locust.wire.types import End, Exchange
+
+MAX_BODY_BYTES = 1_000_000
+"""Kept of a body that is no answer: an error's, a page's."""
+MAX_DOCUMENT_BYTES = 64_000_000
+"""Kept of a whole answer that was not streamed."""
+
+TokenEvent = tuple[tuple[Arrival, ...], int]
+"""(arrivals, instant) of one token-bearing event, for listeners."""
+
+OnTokens = Callable[[list[TokenEvent]], object]
+"""Takes the token events of one read in the hub's callback: it notes them and returns."""
+
+
+class StreamSink:
+    """Takes one response: events into the reader and the timeline, any other body into ``body``.
+
+    ``on_tokens`` is None unless somebody listens to tokens.
+    """
+
+    __slots__ = ("_add", "_asked", "_close_read", "_decoder", "_event", "_feed", "_kept_bytes", "body", "on_tokens",
+                 "reader", "timeline")  # fmt: skip
+
+    def __init__(self, asked: AskFacts, reader: Reader, timeline: Timeline, on_tokens: OnTokens | None = None) -> None:
+        self.reader = reader
+        self.timeline = timeline
+        self.body = bytearray()
+        self._asked = asked
+        self._decoder: EventDecoder | None = None
+        self._feed: Callable[[bytes], list[tuple[bytes, bytes]]] | None = None
+        self._kept_bytes = MAX_BODY_BYTES
+        self._event = reader.event
+        self._add = timeline.add
+        self._close_read = timeline.close_read
+        self.on_tokens = on_tokens
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
+        """Choose how the body is read: as the stream that was asked for, or as bytes."""
+        asked = self._asked
+        if not 200 <= status < 300 or not is_expected_type(media_type(headers), asked):
+            return
+        if asked.stream:
+            self._decoder = make_decoder(asked.framing)
+            self._feed = self._decoder.feed
+        else:
+            self._kept_bytes = MAX_DOCUMENT_BYTES
+
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        """Take one read; return the number of token-bearing events that it completed."""
+        if self._feed is None:
+            self.body += data[: self._kept_bytes - len(self.body)]
+            return 0
+        tokens = 0
+        for event_type, payload in self._feed(data):
+            arrivals = self._event(payload, event_type)
+            if arrivals:
+                tokens += 1
+                self._add(arrivals, at_ns, self.reader.cumulative_tokens)
+                if self.on_tokens is not None:
+                    self.on_tokens([(arrivals, at_ns)])
+        if tokens > 1:
+            self._close_read(tokens, lag_ns)
+        return tokens
+
+    def finish(self, exchange: Exchange) -> None:
+        """Take the end of the exchange: the event that the body's end completed, or the whole document.
+
+        Nothing may be concluded from a body that was cut.
+        """
+        if exchange.end is not End.COMPLETE or exchange.end_ns is None or not _is_success(exchange.status):
+            return
+        if self._decoder is not None:
+            for event_type, payload in self._decoder.finish():
+                arrivals = self._event(payload, event_type)
+                if arrivals:
+                    self._add(arrivals, exchange.end_ns, self.reader.cumulative_tokens)
+        elif not self._asked.stream and is_expected_type(media_type(exchange.headers), self._asked):
+            self.reader.document(bytes(self.body))
+
+
+def _is_success(status: int | None) -> bool:
+    return status is not None and 200 <= status < 300
