@@ -67,4 +67,3 @@ class Picture:
     slo: tuple[SloVerdict, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None
-    late_additions: int = 0  # requests that were added to seconds already written to timeline.csv

@@ -88,7 +88,6 @@ _NO_NUMBERS: Mapping[str, Any] = {
     "stages": [],
     "excluded": [],
     "skipped": {},
-    "late_additions": 0,
 }
 
 
@@ -101,7 +100,6 @@ def _numbers(picture: Picture) -> dict[str, Any]:
         "stages": [_stage(row, picture) for row in snapshot.rows],
         "excluded": [_stage(row, picture) for row in snapshot.excluded],
         "skipped": picture.skipped,
-        "late_additions": picture.late_additions,
     }
 
 
