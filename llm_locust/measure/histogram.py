@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import boost_histogram as bh
 import numpy as np
@@ -38,7 +38,7 @@ class Histogram:
     __slots__ = ("_bins", "_count", "_maximum", "_minimum", "_pending", "_sum", "_view")
 
     def __init__(self) -> None:
-        self._bins: bh.Histogram | None = None
+        self._bins: bh.Histogram[Any] | None = None
         self._view: NDArray[np.int64] | None = None
         self._pending: list[int] = []
         self._count = 0
@@ -165,5 +165,5 @@ class Histogram:
     def _storage(self) -> NDArray[np.int64]:
         if self._view is None:
             self._bins = bh.Histogram(_AXIS, storage=bh.storage.Int64())
-            self._view = self._bins.view(flow=True)
+            self._view = cast(NDArray[np.int64], self._bins.view(flow=True))
         return self._view

@@ -106,9 +106,7 @@ LATENCIES: tuple[Metric, ...] = (
     _latency("headers_ms", "Headers", "headers − start", field="headers_ns"),
     _latency("stream_end_ms", "Stream end", "stream_end − start", field="stream_end_ns"),
     _latency("normalized_ms_per_token", "Normalized latency", "E2E / n", unit="ms/tok"),
-    _latency(
-        "output_speed_tok_per_s", "Output speed (per request)", "1000 / TPOT in ms", unit="tok/s", better="high"
-    ),
+    _latency("output_speed_tok_per_s", "Output speed (per request)", "1000 / TPOT in ms", unit="tok/s", better="high"),
     _latency("failed_ms", "Time to failure", "end − start of failed requests"),
     _latency("failed_ttft_ms", "TTFT of failed requests", "first_token − start of failed requests"),
     _latency("unstarted_wait_ms", "Wait of unstarted arrivals", "the stage's stop − scheduled"),
@@ -146,7 +144,10 @@ _RATES: tuple[Metric, ...] = (
     ),
     Metric("span_s", "Span", "s", "last end − first start of the stage's requests", "stage", "low", "count"),
     _rate(
-        "e2e_speed_tok_per_s", "Speed over E2E", "tok/s", "output tokens of ok requests / the sum of their E2E latencies"
+        "e2e_speed_tok_per_s",
+        "Speed over E2E",
+        "tok/s",
+        "output tokens of ok requests / the sum of their E2E latencies",
     ),
     _rate("concurrency_mean", "In flight", "", "time-average of requests in flight in the window", "none"),
     _count("concurrency_peak", "In flight, peak", "most requests in flight; each worker's peak of a second added up"),

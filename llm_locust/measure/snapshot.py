@@ -1,22 +1,23 @@
 """What all outputs print: the metrics of every stage and name at one instant, converted to their units.
 
-Knows no I/O, no clock and no Locust. Formulas: METRICS in metrics.py and docs/metrics.md. This is
-the one place where nanoseconds become ms and s.
+Knows no I/O, no clock and no Locust. Formulas: METRICS in metrics.py and docs/metrics.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from llm_locust.measure.aggregate import Aggregate
+from llm_locust.measure.aggregate import STAGE_WIDE, Aggregate, Key
+from llm_locust.measure.rows import Source, Value, row_values
+from llm_locust.measure.tally import Tally
 
 ALL = "all"
 """The name of the row over all names of a stage."""
 RUN = "run"
 """The stage of the row over all stages."""
-
-Value = float | int | str | None
+STEADY = "steady"
+"""The phase that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,10 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The run at `at_epoch_ns`. `rows` are the measured windows, `excluded` what ran outside of them.
+    """The run at `at_epoch_ns`. `rows` are the measured windows, `excluded` what started outside of them.
 
-    Each stage has its rows by name, then the row `all`; the stages stand in the order of the plan.
-    `run` is the row over all measured windows.
+    Each stage has its rows by name, then the row `all`; the stages stand in the order of the plan, then in that of
+    their first request. `run` is the row over all measured windows.
     """
 
     at_epoch_ns: int
@@ -57,5 +58,85 @@ class Snapshot:
 
 
 def snapshot(aggregate: Aggregate, at_epoch_ns: int, stages: Mapping[str, StageFacts] | None = None) -> Snapshot:
-    """Compute every metric of every row. `stages` in the order of the plan; costs about 1 ms a row."""
-    raise NotImplementedError
+    """Compute every metric of every row. `stages` in the order of the plan; costs under 1 ms a row."""
+    facts = dict(stages or {})
+    names = _names_by_window(aggregate)
+    planned = {stage: place for place, stage in enumerate(facts)}
+    ordered = sorted(names, key=lambda window: (planned.get(window[0], len(planned)), _began_ns(aggregate, *window)))
+    rows: list[StageRow] = []
+    excluded: list[StageRow] = []
+    for stage, phase in ordered:
+        into = rows if phase == STEADY else excluded
+        into.extend(_rows_of(aggregate, stage, phase, sorted(names[stage, phase]), facts.get(stage, StageFacts())))
+    measured = [window for window in ordered if window[1] == STEADY]
+    run = StageRow(RUN, ALL, STEADY, row_values(_run_source(aggregate, measured)))
+    return Snapshot(at_epoch_ns, tuple(rows), tuple(excluded), run, facts)
+
+
+def _names_by_window(aggregate: Aggregate) -> dict[tuple[str, str], set[str]]:
+    """Return the names that each (stage, phase) has."""
+    names: dict[tuple[str, str], set[str]] = {}
+    for stage, name, phase in [*aggregate.cells, *aggregate.windows]:
+        found = names.setdefault((stage, phase), set())
+        if name != STAGE_WIDE:
+            found.add(name)
+    return names
+
+
+def _began_ns(aggregate: Aggregate, stage: str, phase: str) -> int:
+    window = aggregate.windows.get((stage, STAGE_WIDE, phase))
+    if window is not None and "from" in window.lows:
+        return window.lows["from"]
+    starts = (cell.lows["start"] for key, cell in aggregate.cells.items() if _in(key, stage, phase) and cell.lows)
+    return min(starts, default=0)
+
+
+def _rows_of(aggregate: Aggregate, stage: str, phase: str, names: list[str], facts: StageFacts) -> list[StageRow]:
+    """Return the rows of one stage and phase: one per name, then `all`."""
+    shared = aggregate.windows.get((stage, STAGE_WIDE, phase), Tally())
+    stage_wide = aggregate.cells.get((stage, STAGE_WIDE, phase), Tally())
+    rows = []
+    window_ns = _length_ns(shared)
+    whole = Source(Tally(), Tally(), shared, window_ns, facts.users, facts.rate_per_s)
+    whole.cell.merge(stage_wide)
+    for name in names:
+        key = (stage, name, phase)
+        cell, window = aggregate.cells.get(key, Tally()), aggregate.windows.get(key, Tally())
+        whole.cell.merge(cell)
+        whole.window.merge(window)
+        source = Source(cell, window, shared, window_ns, in_flight_peak=aggregate.peak((*key, "in_flight")))
+        rows.append(StageRow(stage, name, phase, row_values(source)))
+    whole.in_flight_peak = aggregate.peak((stage, STAGE_WIDE, phase, "in_flight"))
+    whole.backlog_max = aggregate.peak((stage, STAGE_WIDE, phase, "backlog"))
+    whole.gaps = aggregate.gaps(stage, phase)
+    return [*rows, StageRow(stage, ALL, phase, row_values(whole))]
+
+
+def _run_source(aggregate: Aggregate, measured: list[tuple[str, str]]) -> Source:
+    """Return what the row over all measured windows is computed from."""
+    whole = Source(Tally(), Tally(), Tally())
+    peaks = []
+    for stage, phase in measured:
+        for key, cell in aggregate.cells.items():
+            if _in(key, stage, phase):
+                whole.cell.merge(cell)
+        for key, window in aggregate.windows.items():
+            if not _in(key, stage, phase):
+                continue
+            if key[1] == STAGE_WIDE:
+                # Windows of different stages follow each other: their lengths add.
+                whole.window_ns += _length_ns(window)
+                whole.shared.merge(window)
+            else:
+                whole.window.merge(window)
+        peaks.append(aggregate.peak((stage, STAGE_WIDE, phase, "in_flight")))
+    whole.in_flight_peak = max((peak for peak in peaks if peak is not None), default=None)
+    return whole
+
+
+def _in(key: Key, stage: str, phase: str) -> bool:
+    return key[0] == stage and key[2] == phase
+
+
+def _length_ns(window: Tally) -> int:
+    return window.highs["until"] - window.lows["from"] if "from" in window.lows else 0

@@ -7,18 +7,19 @@ Knows no I/O, no clock and no Locust: instants come in as integer nanoseconds. D
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_locust.measure.tokens import UNKNOWN, known_tokens
 from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, Arrival
 
 LATE_READ_NS = 1_000_000
 """A read of several events that returned later than this after its stamp has upper bounds only."""
-UNKNOWN = -1
-"""The cumulative count of an event that told none."""
 
+Instants = NDArray[np.int64]
 Gaps = NDArray[np.int64]
 _NO_GAPS: Gaps = np.empty(0, np.int64)
 
@@ -81,19 +82,37 @@ class Timeline:
         """Last arrival; None without one."""
         return self._at[-1] if self._at else None
 
-    def since(self, index: int) -> tuple[array[int], array[int]]:
-        """Return copies of (instants, cumulative counts or UNKNOWN) of the events from `index` on."""
-        return self._at[index:], self._cumulative[index:]
+    def since(self, index: int, until_ns: int | None = None) -> tuple[Instants, Instants, Instants]:
+        """Return (instants, cumulative counts or UNKNOWN, arrivals per event) of the events from `index` on.
 
-    def weights(self) -> list[tuple[int, int]]:
-        """Return (index of its first event, arrivals per event) of each run of alike events."""
-        return [(start, len(kind)) for start, kind in self._runs]
+        With `until_ns` up to that instant; a stamp that runs back by microseconds may stand before the cut.
+        """
+        end = len(self._at) if until_ns is None else bisect_right(self._at, until_ns, lo=index)
+        at_ns = np.frombuffer(self._at[index:end], np.int64)
+        cumulative = np.frombuffer(self._cumulative[index:end], np.int64)
+        return at_ns, cumulative, self._arrivals_per_event(index, end)
+
+    def cumulative_before(self, index: int) -> int:
+        """Return the count of the event before this one; 0 at the beginning."""
+        return self._cumulative[index - 1] if index else 0
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each event so far is one arrival: always so with one choice."""
+        return all(len(kind) == 1 for _, kind in self._runs)
+
+    def _arrivals_per_event(self, index: int, end: int) -> Instants:
+        if self.one_by_one:
+            return np.ones(end - index, np.int64)
+        starts = [start for start, _ in self._runs]
+        per_event = np.repeat([len(kind) for _, kind in self._runs], np.diff(starts, append=len(self._at)))
+        return per_event[index:end]
 
     def first_with(self, channels: int) -> int | None:
-        """Return the first arrival in any of the channels (a bit mask); None without one."""
+        """Return the index of the first event with one of the channels (a bit mask); None without one."""
         for start, kind in self._runs:
             if any(channel & channels for _, channel in kind):
-                return self._at[start]
+                return start
         return None
 
     def analyse(self, n: int = 1) -> Arrivals:
@@ -145,43 +164,32 @@ def _share(gaps_ns: Gaps, tokens: NDArray[np.int64]) -> Gaps:
 
 
 def _analyse(timeline: Timeline, n: int) -> Arrivals:
-    instants, cumulative = timeline.since(0)
-    if not instants:
+    instants, cumulative, _ = timeline.since(0)
+    if not instants.size:
         return Arrivals(0, None, None, None, None, False, _NO_GAPS, None)
     # A refreshed clock offset may move a stamp back by microseconds: arrivals never run backwards.
-    at_ns = np.maximum.accumulate(np.frombuffer(instants, np.int64))
+    at_ns = np.maximum.accumulate(instants)
     runs = timeline._runs
-    one_choice = n == 1 and all(len(kind) == 1 for _, kind in runs)
+    one_choice = n == 1 and timeline.one_by_one
+    answer = timeline.first_with(ANSWER)
     per_choice = [at_ns] if one_choice else _by_choice(at_ns, runs, n)
     return Arrivals(
         count=sum(part.size for part in per_choice),
         first_ns=int(at_ns[0]),
         last_ns=int(at_ns[-1]),
-        first_answer_ns=timeline.first_with(ANSWER),
+        first_answer_ns=None if answer is None else int(at_ns[answer]),
         second_ns=next((int(part[1]) for part in per_choice if part.size > 1), None),
         reasoning_seen=timeline.first_with(REASONING) is not None,
         gaps_ns=np.concatenate([np.diff(part) for part in per_choice]),
-        token_counts=_token_counts(np.frombuffer(cumulative, np.int64)) if one_choice else None,
+        token_counts=known_tokens(cumulative) if one_choice else None,
     )
 
 
-def _by_choice(at_ns: Gaps, runs: list[tuple[int, tuple[Arrival, ...]]], n: int) -> list[Gaps]:
+def _by_choice(at_ns: Instants, runs: list[tuple[int, tuple[Arrival, ...]]], n: int) -> list[Instants]:
     """Split the arrivals by choice; an index beyond n - 1 belongs to the last choice."""
-    parts: dict[int, list[Gaps]] = {}
+    parts: dict[int, list[Instants]] = {}
     ends = [start for start, _ in runs[1:]] + [at_ns.size]
     for (start, kind), end in zip(runs, ends, strict=True):
         for choice in {min(choice, n - 1) for choice, _ in kind}:
             parts.setdefault(choice, []).append(at_ns[start:end])
     return [np.concatenate(part) for part in parts.values()]
-
-
-def _token_counts(cumulative: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return tokens per event, None where the running count does not tell.
-
-    It tells when each event has one, it never falls, and it grows: some gateways repeat the final
-    figure on every chunk.
-    """
-    if cumulative[0] <= 0 or cumulative[-1] <= cumulative[0]:
-        return None
-    counts = np.diff(cumulative, prepend=0)
-    return None if counts.min() < 0 else counts

@@ -1,0 +1,293 @@
+"""Books what happens while streams run: tokens, time in flight, starts and ends, by when they happened.
+
+Knows no I/O, no clock and no Locust: instants are ns of the process's monotonic clock, and come in.
+The hot path only appends to timelines; `harvest` walks what arrived since and books it into the second
+and the window (stage, phase, name) in which it arrived. When a stream has ended, its true token count is
+known: the difference to what was booked is spread over its arrivals. So the totals do not depend on when
+harvests happened, no token is booked twice, and no total is ever below 0 once its streams have ended.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_locust.measure.aggregate import STAGE_WIDE, Aggregate
+from llm_locust.measure.finish import Samples, is_broken
+from llm_locust.measure.levels import Levels
+from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
+from llm_locust.measure.tally import Tally
+from llm_locust.measure.timeline import Timeline
+from llm_locust.measure.tokens import final_tokens, known_tokens, running_tokens
+
+SECOND_NS = 1_000_000_000
+STREAMS_PER_PIECE = 64
+EVENTS_PER_PIECE = 20_000
+
+Ints = NDArray[np.int64]
+
+
+class Ending(NamedTuple):
+    """How a stream ended."""
+
+    at_ns: int
+    record: RequestRecord
+    samples: Samples
+
+
+class Stream:
+    """One request in flight, as the ledger knows it."""
+
+    __slots__ = ("booked", "booked_events", "booked_until_ns", "ending", "name", "start_ns", "timeline")
+
+    def __init__(self, name: int, start_ns: int, timeline: Timeline) -> None:
+        self.name = name
+        self.start_ns = start_ns
+        self.timeline = timeline
+        self.booked = False
+        self.booked_events = 0
+        self.booked_until_ns = start_ns
+        self.ending: Ending | None = None
+
+
+class Ledger:
+    """The streams in flight of one process and the marks of its stages; writes into an `Aggregate`.
+
+    `epoch_offset_ns` turns the process's monotonic ns into epoch ns; it stays the same for a whole run, so that a
+    step of the wall clock neither loses nor doubles a second.
+    """
+
+    def __init__(self, book: Aggregate, epoch_offset_ns: int) -> None:
+        self._book = book
+        self._offset_ns = epoch_offset_ns
+        self._names: list[str] = []
+        self._name_index: dict[str, int] = {}
+        self._streams: list[Stream] = []
+        self._opened: list[Stream] = []
+        self._mark_at: list[int] = [-(1 << 62)]
+        self._mark_of: list[tuple[str, str]] = [("", "")]
+        self._harvested_ns: int | None = None
+        self._cap_reached: list[tuple[int, int]] = []
+        self._levels = Levels(book, epoch_offset_ns)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight now."""
+        return sum(stream.ending is None for stream in self._streams)
+
+    def mark(self, at_ns: int, stage: str, phase: str) -> int:
+        """Begin a phase of a stage at `at_ns`; return when it took effect.
+
+        What is booked stays booked: a mark before the last harvest or the last mark takes effect there.
+        """
+        at_ns = max(at_ns, self._mark_at[-1])
+        if self._harvested_ns is not None:
+            at_ns = max(at_ns, self._harvested_ns + 1)
+        self._mark_at.append(at_ns)
+        self._mark_of.append((stage, phase))
+        return at_ns
+
+    def open(self, name: str, start_ns: int, timeline: Timeline) -> Stream:
+        """Take a request that starts now; its timeline is read at each harvest."""
+        index = self._name_index.get(name)
+        if index is None:
+            index = self._name_index[name] = len(self._names)
+            self._names.append(name)
+        stream = Stream(index, start_ns, timeline)
+        self._streams.append(stream)
+        self._opened.append(stream)
+        self._levels.step(start_ns, name, 1)
+        return stream
+
+    def close(self, stream: Stream, record: RequestRecord, samples: Samples) -> None:
+        """Note that the request ended; it is booked at the next harvest beyond its end."""
+        last_ns = stream.timeline.last_ns
+        end_ns = stream.start_ns + (record.stream_end_ns or 0)
+        stream.ending = Ending(max(end_ns, last_ns or end_ns), record, samples)
+        self._levels.step(stream.ending.at_ns, self._names[stream.name], -1)
+
+    def backlog(self, at_ns: int, waiting: int) -> None:
+        """Note how many arrivals wait from this instant on; the stage's highest is `backlog_max`."""
+        self._levels.set_backlog(at_ns, waiting)
+
+    def cap_reached(self, from_ns: int, until_ns: int) -> None:
+        """Note a time in which all users were busy while the schedule had work for them."""
+        self._cap_reached.append((from_ns, until_ns))
+
+    def harvest(self, until_ns: int) -> Iterator[None]:
+        """Book what happened up to `until_ns`, in pieces: the caller may yield to the hub after each.
+
+        A mark must come before the harvest that passes it: so harvest up to about a second ago, and up to now
+        at the end. Run one harvest to its end before the next.
+        """
+        since_ns = self._harvested_ns
+        if since_ns is None:
+            since_ns = self._mark_at[1] if len(self._mark_at) > 1 else until_ns
+        elif until_ns <= since_ns:
+            return
+        self._harvested_ns = until_ns
+        self._book_windows(since_ns, until_ns)
+        self._book_starts(until_ns)
+        piece: list[Stream] = []
+        events = 0
+        for stream in [stream for stream in self._streams if stream.start_ns <= until_ns]:
+            piece.append(stream)
+            events += len(stream.timeline) - stream.booked_events
+            if len(piece) >= STREAMS_PER_PIECE or events >= EVENTS_PER_PIECE:
+                self._book_piece(piece, until_ns)
+                piece, events = [], 0
+                yield
+        self._book_piece(piece, until_ns)
+        self._streams = [stream for stream in self._streams if not stream.booked]
+        self._levels.settle(until_ns, self._mark_at, self._mark_of)
+
+    def _book_piece(self, streams: list[Stream], until_ns: int) -> None:
+        """Book the tokens and the time in flight of some streams."""
+        if not streams:
+            return
+        pieces: list[tuple[Ints, Ints]] = []
+        for stream in streams:
+            ending = stream.ending
+            if ending is not None and ending.at_ns <= until_ns:
+                pieces.append(_ended_tokens(stream, ending))
+                self._book_end(stream, ending)
+            else:
+                pieces.append(_running_tokens(stream, until_ns))
+        at_ns, tokens = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        names = np.repeat([stream.name for stream in streams], [at.size for at, _ in pieces])
+        self._book_tokens("output_tokens", at_ns, tokens, names)
+        self._book_time_in_flight(streams, until_ns)
+
+    def _book_tokens(self, key: str, at_ns: Ints, tokens: Ints, names: Ints) -> None:
+        """Add tokens to the seconds and windows of their instants; corrections may be negative."""
+        if not at_ns.size:
+            return
+        epochs_s = (at_ns + self._offset_ns) // SECOND_NS
+        first_s = int(epochs_s.min())
+        by_second = np.bincount(epochs_s - first_s, tokens)
+        for place in np.flatnonzero(by_second).tolist():
+            self._book.second(first_s + place).counts[key] += int(by_second[place])
+        marks = np.searchsorted(self._mark_at, at_ns, "right") - 1
+        by_window = np.bincount(marks * len(self._names) + names, tokens)
+        for place in np.flatnonzero(by_window).tolist():
+            mark, name = divmod(place, len(self._names))
+            self._window(mark, self._names[name]).counts[key] += int(by_window[place])
+
+    def _book_time_in_flight(self, streams: list[Stream], until_ns: int) -> None:
+        """Add the time that each stream was in flight since it was booked last."""
+        from_ns = np.array([stream.booked_until_ns for stream in streams])
+        to_ns = np.array([min(stream.ending.at_ns, until_ns) if stream.ending else until_ns for stream in streams])
+        names = np.array([stream.name for stream in streams])
+        for start_ns, end_ns in self._segments(int(from_ns.min()), int(to_ns.max())):
+            parts = np.clip(np.minimum(to_ns, end_ns) - np.maximum(from_ns, start_ns), 0, None)
+            by_name = np.bincount(names, parts)
+            second = self._second(start_ns)
+            mark = self._mark(start_ns)
+            for name in np.flatnonzero(by_name).tolist():
+                second.counts["in_flight_ns"] += int(by_name[name])
+                self._window(mark, self._names[name]).counts["in_flight_ns"] += int(by_name[name])
+        for stream, booked_ns in zip(streams, to_ns.tolist(), strict=True):
+            stream.booked_until_ns = booked_ns
+
+    def _book_end(self, stream: Stream, ending: Ending) -> None:
+        """Count the end of a stream, its input tokens and its share of the timeline's percentiles."""
+        end_ns, record, samples = ending
+        stream.booked = True
+        name = self._names[stream.name]
+        window, second = self._window(self._mark(end_ns), name), self._second(end_ns)
+        kind = "failed" if record.outcome in FAILURES else record.outcome.value
+        window.counts[kind] += 1
+        second.counts[kind] += 1
+        ok = record.outcome is Outcome.OK
+        if ok and record.slo_good:
+            window.counts["good"] += 1
+        if ok and not is_broken(record):
+            second.sample("ttft_ms", record.ttft_ns)
+            second.sample("tpot_ms", record.tpot_ns)
+            second.sample("user_wait_ms", record.user_wait_ns)
+            second.sample("dispatch_lag_ms", record.dispatch_lag_ns)
+            second.samples("itl_ms", samples.itl_ns)
+        first_ns = stream.timeline.first_ns or (end_ns if ok else None)
+        if record.input_tokens and first_ns is not None:
+            self._window(self._mark(first_ns), name).counts["input_tokens"] += record.input_tokens
+            self._second(first_ns).counts["input_tokens"] += record.input_tokens
+
+    def _book_starts(self, until_ns: int) -> None:
+        """Count the requests that started."""
+        waiting = []
+        for stream in self._opened:
+            if stream.start_ns > until_ns:
+                waiting.append(stream)
+                continue
+            mark = self._mark(stream.start_ns)
+            self._window(mark, self._names[stream.name]).counts["started"] += 1
+            self._second(stream.start_ns).counts["started"] += 1
+            epoch_s, offset_ns = divmod(stream.start_ns + self._offset_ns, SECOND_NS)
+            self._book.add_starts(*self._mark_of[mark], epoch_s, (offset_ns // 1000,))
+        self._opened = waiting
+
+    def _book_windows(self, since_ns: int, until_ns: int) -> None:
+        """Tell how long each phase has lasted, and for how much of it all users were busy."""
+        for start_ns, end_ns in self._between_marks(since_ns, until_ns):
+            window = self._window(self._mark(start_ns), STAGE_WIDE)
+            window.counts["observed_ns"] += end_ns - start_ns
+            window.low("from", start_ns + self._offset_ns)
+            window.high("until", end_ns + self._offset_ns)
+        for from_ns, to_ns in [cap for cap in self._cap_reached if cap[1] <= until_ns]:
+            for start_ns, end_ns in self._between_marks(from_ns, to_ns):
+                self._window(self._mark(start_ns), STAGE_WIDE).counts["cap_reached_ns"] += end_ns - start_ns
+        self._cap_reached = [cap for cap in self._cap_reached if cap[1] > until_ns]
+
+    def _between_marks(self, from_ns: int, to_ns: int) -> Iterator[tuple[int, int]]:
+        """Cut a time at the marks."""
+        if from_ns >= to_ns:
+            return
+        first, last = bisect_right(self._mark_at, from_ns), bisect_left(self._mark_at, to_ns)
+        yield from pairwise([from_ns, *self._mark_at[first:last], to_ns])
+
+    def _segments(self, from_ns: int, to_ns: int) -> Iterator[tuple[int, int]]:
+        """Cut a time at the marks and at full seconds."""
+        for start_ns, end_ns in self._between_marks(from_ns, to_ns):
+            first_s = (start_ns + self._offset_ns) // SECOND_NS + 1
+            edges = range(first_s * SECOND_NS - self._offset_ns, end_ns, SECOND_NS)
+            yield from pairwise([start_ns, *edges, end_ns])
+
+    def _mark(self, at_ns: int) -> int:
+        return bisect_right(self._mark_at, at_ns) - 1
+
+    def _window(self, mark: int, name: str) -> Tally:
+        stage, phase = self._mark_of[mark]
+        return self._book.window(stage, name, phase)
+
+    def _second(self, at_ns: int) -> Tally:
+        return self._book.second((at_ns + self._offset_ns) // SECOND_NS)
+
+
+def _running_tokens(stream: Stream, until_ns: int) -> tuple[Ints, Ints]:
+    """Return instants and tokens of the events that are not booked yet."""
+    first = stream.booked_events
+    at_ns, cumulative, arrivals = stream.timeline.since(first, until_ns)
+    stream.booked_events += at_ns.size
+    return at_ns, running_tokens(cumulative, stream.timeline.cumulative_before(first), arrivals)
+
+
+def _ended_tokens(stream: Stream, ending: Ending) -> tuple[Ints, Ints]:
+    """Return instants and tokens that are still to be booked, corrections of what was booked among them."""
+    at_ns, cumulative, arrivals = stream.timeline.since(0)
+    total = ending.samples.streamed_tokens
+    if not at_ns.size:
+        # Counted by usage or in a whole document: they came with the end.
+        return np.array([ending.at_ns]), np.array([total or 0])
+    known = known_tokens(cumulative)
+    weights = arrivals if known is None else known
+    tokens = weights if total is None else final_tokens(weights, total)
+    booked = stream.booked_events
+    if booked:
+        tokens = tokens.copy()
+        tokens[:booked] -= running_tokens(cumulative[:booked], 0, arrivals[:booked])
+    return at_ns, tokens
