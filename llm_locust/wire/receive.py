@@ -36,6 +36,29 @@ class Receiver:
     on its way and never read it, so it may be sent once more.
     """
 
+    __slots__ = (
+        "_clock",
+        "_clock_steps",
+        "_connection",
+        "_ended",
+        "_exchange",
+        "_feed",
+        "_head_handed",
+        "_inflater",
+        "_kernel",
+        "_limit",
+        "_offset_ns",
+        "_on_read",
+        "_outgoing",
+        "_parser",
+        "_pieces",
+        "_recvmsg",
+        "_request_sent",
+        "_sink",
+        "_stale",
+        "_unsent",
+    )
+
     def __init__(self, connection: Connection, method: str, sink: Sink, limits: Limits, exchange: Exchange) -> None:
         clock = get_clock()
         self._clock = clock
@@ -48,7 +71,6 @@ class Receiver:
         self._on_read = sink.on_read
         self._exchange = exchange
         self._limit = LimitTimer(limits, exchange.start_ns, self._readable, self._finish)
-        self._tls = connection.tls
         self._feed = self._parser.feed if connection.tls is None else self._feed_tls
         self._pieces = self._parser.pieces
         self._recvmsg = getattr(connection.raw, "recvmsg", None) or self._recv
@@ -126,22 +148,13 @@ class Receiver:
                 at_ns = now_ns
                 lag_ns = USER_TIME
             if data:
-                problem: Exception | None = None
                 try:
                     self._feed(data)
                 except Exception as error:
-                    problem = error
-                if not self._head_handed and not self._hand_head(at_ns):
-                    if problem is not None and self._exchange.end is None:
-                        self._broken(problem)
-                    return
-                if self._pieces:
-                    self._hand_body(at_ns, lag_ns)
-                if self._parser.done:
-                    self._parser.leftover |= problem is not None
-                    self._complete(at_ns)
-                elif problem is not None:
-                    self._broken(problem)
+                    self._take(at_ns, lag_ns)  # what came before the fault still counts
+                    self._broken(error)
+                else:
+                    self._take(at_ns, lag_ns)
             else:
                 self._end_of_stream(now_ns)
         except Exception as error:
@@ -150,29 +163,30 @@ class Receiver:
             self._finish(End.STOPPED, type(stop).__name__)
             raise
 
-    def _hand_body(self, at_ns: int, lag_ns: int) -> None:
-        exchange = self._exchange
+    def _take(self, at_ns: int, lag_ns: int) -> None:
+        """Hand to the sink what the parser has made of one read. The hot path's second half."""
+        if not self._head_handed and not self._hand_head(at_ns):
+            return
         parser = self._parser
         pieces = self._pieces
-        body = pieces.pop() if len(pieces) == 1 and not parser.done else parser.body()
-        if self._inflater is not None:
-            try:
-                body = self._inflater.feed(body)
-            except ContentError as error:
-                self._finish(End.PROTOCOL_ERROR, str(error))
-                return
-        if not body:
-            return
-        exchange.reads += 1
-        exchange.received_bytes += len(body)
-        if lag_ns >= 0:
-            exchange.stamped_reads += 1
-        if self._on_read(body, at_ns, lag_ns) > 0:
-            limit = self._limit
-            if limit.last_token_ns:
-                limit.last_token_ns = at_ns
-            else:
-                limit.first_token(at_ns)
+        if pieces:
+            body = pieces.pop() if len(pieces) == 1 and not parser.done else parser.body()
+            if self._inflater is not None:
+                body = self._inflate(body)
+            if body:
+                exchange = self._exchange
+                exchange.reads += 1
+                exchange.received_bytes += len(body)
+                if lag_ns >= 0:
+                    exchange.stamped_reads += 1
+                if self._on_read(body, at_ns, lag_ns) > 0:
+                    limit = self._limit
+                    if limit.last_token_ns:
+                        limit.last_token_ns = at_ns
+                    else:
+                        limit.first_token(at_ns)
+        if parser.done:
+            self._complete(at_ns)
 
     def _hand_head(self, at_ns: int) -> bool:
         """Hand a head that is complete to the sink; return whether the body may follow."""
@@ -194,6 +208,14 @@ class Receiver:
             return False
         self._sink.on_head(parser.status, parser.headers, at_ns)
         return True
+
+    def _inflate(self, body: bytes) -> bytes:
+        assert self._inflater is not None
+        try:
+            return self._inflater.feed(body)
+        except ContentError as error:
+            self._finish(End.PROTOCOL_ERROR, str(error))
+            return b""
 
     def _feed_tls(self, data: bytes) -> None:
         tls = self._connection.tls
@@ -286,7 +308,10 @@ class Receiver:
             self._finish(End.CUT, text)
 
     def _broken(self, problem: Exception) -> None:
-        if isinstance(problem, ssl.SSLError):
+        """Judge what the parser or TLS could not read; after the response's end it only spoils the connection."""
+        if self._parser.done:
+            self._parser.leftover = True
+        elif isinstance(problem, ssl.SSLError):
             if self._parser.begun or self._connection.used:
                 self._finish(End.PROTOCOL_ERROR, tls_failure(problem))
             else:  # with TLS 1.3 a server refuses a client's certificate only after the handshake

@@ -9,7 +9,7 @@ import ssl
 from dataclasses import dataclass
 from typing import Any
 
-import certifi
+import httpx
 
 _READ_BYTES = 65536
 
@@ -25,12 +25,14 @@ class TLSOptions:
     def context(self) -> ssl.SSLContext:
         """Make the context (some 20 ms: once per process). Raises ValueError naming the file at fault.
 
-        Without a file of one's own, the system's authorities and certifi's are trusted both.
+        Without a file of one's own, the authorities of the system and of httpx are trusted both.
         """
         try:
-            context = ssl.create_default_context(cafile=self.ca_file)
-            if self.ca_file is None:
-                context.load_verify_locations(certifi.where())
+            if self.ca_file is not None:
+                context = ssl.create_default_context(cafile=self.ca_file)
+            else:
+                context = httpx.create_ssl_context()
+                context.load_default_certs()
         except (OSError, ssl.SSLError) as error:
             raise ValueError(f"CA file {self.ca_file}: {_reason(error)}") from None
         if not self.verify:
