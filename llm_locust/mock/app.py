@@ -14,6 +14,7 @@ import msgspec
 from llm_locust.mock.faults import FAULTS, draw_fault
 from llm_locust.mock.generation import Generation
 from llm_locust.mock.http import Connection, Request
+from llm_locust.mock.metrics import Metrics
 from llm_locust.mock.options import Options
 from llm_locust.mock.pace import Pace
 from llm_locust.mock.pacer import Pacer
@@ -36,9 +37,9 @@ class App:
         self.pace = pace
         self.pacer = Pacer(pace)
         self.truth = truth
+        self.metrics = Metrics()
         self.model = options.model or "mock"
         self._scripts = scripts
-        self._started_ns = monotonic_ns()
         self._routes: dict[str, Callable[[Request], Any]] = {
             "/health": lambda request: {},
             "/health_generate": lambda request: {},
@@ -74,7 +75,11 @@ class App:
             raise BadRequestError(f"no script {name!r}", 404)
         if path not in OPEN_PATHS:
             self._authorize(request)
-        if path in VOICES:
+        if path == "/metrics":
+            self.settle()
+            page = self.metrics.text(self.pace, self.pacer.generated_tokens, self.model)
+            connection.reply(200, page.encode(), b"text/plain; version=0.0.4; charset=utf-8")
+        elif path in VOICES:
             if request.method != "POST":
                 raise BadRequestError("use POST", 405)
             self._generate(connection, request, arrival_ns)
@@ -145,8 +150,15 @@ class App:
 
     # -- the other paths --------------------------------------------------------------------------------------------
 
+    def settle(self, at_most: int | None = None) -> int:
+        """Write and count finished requests, oldest first; return how many."""
+        finished = self.truth.write_pending(at_most)
+        for told in finished:
+            self.metrics.observe(told)
+        return len(finished)
+
     def _truth(self, request: Request) -> dict[str, Any]:
-        self.truth.write_pending()
+        self.settle()
         return self.truth.summary()
 
     def _models(self, request: Request) -> dict[str, Any]:

@@ -25,7 +25,8 @@ from llm_locust.mock.truth import Truth
 
 DEFAULT_TTFT_MS = 20.0
 DEFAULT_ITL_MS = 5.0
-WRITE_EVERY_S = 0.2
+SETTLE_EVERY_S = 0.2
+SETTLE_AT_MOST = 4
 
 
 def make_pace(options: Options) -> Pace:
@@ -58,7 +59,7 @@ def serve(options: Options) -> int:
         acceptor = Acceptor(app, context)
         server = StreamServer(listener, acceptor.accept)
         server.start()
-        loops = [gevent.spawn(app.pacer.run), gevent.spawn(_write_truth, truth)]
+        loops = [gevent.spawn(app.pacer.run), gevent.spawn(_settle, app)]
         stop = Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             gevent.signal_handler(number, stop.set)
@@ -67,7 +68,7 @@ def serve(options: Options) -> int:
         server.stop(timeout=0)
         gevent.killall(loops)
         acceptor.close_all()
-        truth.write_pending()
+        app.settle()
     return 0
 
 
@@ -101,10 +102,10 @@ class Acceptor:
             connection.close()
 
 
-def _write_truth(truth: Truth) -> None:
+def _settle(app: App) -> None:
+    """Write finished requests in pieces that hold the pacing loop for less than a millisecond."""
     while True:
-        gevent.sleep(WRITE_EVERY_S)
-        truth.write_pending()
+        gevent.sleep(0 if app.settle(SETTLE_AT_MOST) else SETTLE_EVERY_S)
 
 
 def tls_context(options: Options) -> ssl.SSLContext | None:

@@ -64,10 +64,10 @@ class Truth:
             self.outcomes[told.outcome] += 1
         self._pending.append(told)
 
-    def write_pending(self) -> list[Told]:
-        """Write the lines of finished requests; return those requests."""
-        finished = list(self._pending)
-        self._pending.clear()
+    def write_pending(self, at_most: int | None = None) -> list[Told]:
+        """Write the lines of finished requests, oldest first; return those requests."""
+        count = len(self._pending) if at_most is None else min(at_most, len(self._pending))
+        finished = [self._pending.popleft() for _ in range(count)]
         if self._file is not None and finished:
             self._file.write(b"".join(self._encoder.encode(told) + b"\n" for told in finished))
             self._file.flush()
