@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llm_locust.measure.snapshot import Value
+from llm_locust.measure.rows import Value
 
 ABSENT = "–"
 FEW = 100

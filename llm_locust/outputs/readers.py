@@ -14,12 +14,24 @@ from typing import Any
 import pandas as pd
 
 from llm_locust.outputs.requests_csv import REQUEST_TEXT_COLUMNS
+from llm_locust.outputs.stages_csv import STAGES_TEXT_COLUMNS
 from llm_locust.outputs.text import unescaped
+from llm_locust.outputs.timeline_csv import TIMELINE_TEXT_COLUMNS
 
 
 def read_requests(path: Path) -> pd.DataFrame:
     """Read requests.csv (or the one in a run's directory): one row per request."""
     return _read_table(_file(path, "requests.csv"), REQUEST_TEXT_COLUMNS)
+
+
+def read_stages(path: Path) -> pd.DataFrame:
+    """Read stages.csv (or the one in a run's directory): one row per stage, name and phase."""
+    return _read_table(_file(path, "stages.csv"), STAGES_TEXT_COLUMNS)
+
+
+def read_timeline(path: Path) -> pd.DataFrame:
+    """Read timeline.csv (or the one in a run's directory): one row per second."""
+    return _read_table(_file(path, "timeline.csv"), TIMELINE_TEXT_COLUMNS)
 
 
 def read_summary(path: Path) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from llm_locust.measure.snapshot import ALL, StageRow, Value
+from llm_locust.measure.rows import Value
+from llm_locust.measure.snapshot import ALL, StageRow
 from llm_locust.outputs import numbers
 from llm_locust.outputs.picture import Picture, Validity
 from llm_locust.outputs.text import drawn

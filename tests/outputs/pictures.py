@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from llm_locust.measure.metrics import STAGE_COLUMNS
-from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageRow, Value
+from llm_locust.measure.rows import Value
+from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageRow
 from llm_locust.outputs.picture import Picture, Progress, SloVerdict, StageVerdict, Validity
 
 AT_EPOCH_NS = 1_772_359_500_250_000_000

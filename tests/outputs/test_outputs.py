@@ -1,0 +1,367 @@
+"""The files of a run as a whole: known numbers give known files, and a failing disk loses nothing."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from llm_locust.measure.metrics import STAGE_COLUMNS
+from llm_locust.measure.seconds import SECOND_COLUMNS, SecondRow
+from llm_locust.measure.snapshot import RUN
+from llm_locust.outputs import Outputs, RunFacts, RunState, StageVerdict, TimelineRow, Validity, WorkerFacts
+from llm_locust.outputs.readers import read_requests, read_stages, read_summary, read_timeline
+from llm_locust.outputs.requests_csv import REQUESTS_HEADER, request_line
+from llm_locust.outputs.stages_csv import STAGES_COLUMNS
+from llm_locust.outputs.timeline_csv import TIMELINE_COLUMNS
+from tests.outputs.pictures import FIRST, SECOND, WARMUP, picture
+from tests.outputs.records import BARE, WHOLE, changed
+
+RUN_ID = "20260301-101500_m_users"
+
+
+def facts(locustfile: Path) -> RunFacts:
+    """Return a run with something in every field."""
+    return RunFacts(
+        run_id=RUN_ID,
+        started=datetime(2026, 3, 1, 18, 0, 0, tzinfo=timezone(timedelta(hours=8))),
+        host="http://127.0.0.1:8000",
+        model="组织/m",
+        shape=None,
+        versions={"python": "3.11.9", "locust": "2.47.0"},
+        settings={"users": 8, "seed": None},
+        options={"host": "http://127.0.0.1:8000", "users": 8},
+        left_out={"llm-api-key": "secret: set LOCUST_LLM_API_KEY"},
+        seeds={"run": 42},
+        repeat_command="locust -f llm.py --host http://127.0.0.1:8000 --users 8",
+        server={"usage": True},
+        tags={"gpu": "H100"},
+        note="=1+1 \ud83e",
+        locustfiles=(locustfile,),
+        workers=(WorkerFacts(worker="w1", host="h", pid=7, version="0.1.0", timestamp_source="kernel"),),
+    )
+
+
+def second(epoch_s: int, **values: float) -> TimelineRow:
+    """Return a second in which everything that is not given is absent."""
+    whole: Mapping[str, Any] = {**dict.fromkeys(SECOND_COLUMNS), **values}
+    return TimelineRow(second=SecondRow(epoch_s, whole), stage="8 users", phase="steady", users=8)
+
+
+class Sayings(list[str]):
+    """What the user was told."""
+
+    def __call__(self, sentence: str) -> None:
+        self.append(sentence)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The directory of the run."""
+    path = tmp_path / "reports" / RUN_ID
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def outputs(tmp_path: Path, directory: Path) -> Outputs:
+    """A run of which nothing is written yet; `said` has what the user was told."""
+    locustfile = tmp_path / "llm.py"
+    locustfile.write_text("# mine\n")
+    return Outputs(facts(locustfile), directory, Sayings())
+
+
+def test_open_when_the_run_dies_at_once(outputs: Outputs, directory: Path) -> None:
+    """Every file is there from the start, with what is known then."""
+    outputs.open()
+    assert {path.name for path in outputs.paths} == {
+        "requests.csv",
+        "stages.csv",
+        "timeline.csv",
+        "summary.json",
+        "run.conf",
+        "llm.py",
+    }
+    assert (directory / "requests.csv").read_bytes() == REQUESTS_HEADER.encode() + b"\r\n"
+    assert (directory / "llm.py").read_text() == "# mine\n"
+    assert (directory.parent / "latest").readlink() == Path(RUN_ID)
+    assert (directory / "run.conf").read_text() == (
+        f"# {RUN_ID}: locust --config run.conf repeats this run\n"
+        "# locust -f llm.py --host http://127.0.0.1:8000 --users 8\n"
+        "host = http://127.0.0.1:8000\n"
+        "users = 8\n"
+        "# llm-api-key: secret: set LOCUST_LLM_API_KEY\n"
+    )
+    assert read_summary(directory) == {
+        "format": 1,
+        "run_id": RUN_ID,
+        "state": "running",
+        "started": "2026-03-01T18:00:00+08:00",
+        "updated": "2026-03-01T18:00:00+08:00",
+        "host": "http://127.0.0.1:8000",
+        "model": "组织/m",
+        "shape": None,
+        "tags": {"gpu": "H100"},
+        "note": "=1+1 \ufffd",
+        "verdict": None,
+        "slo": [],
+        "totals": None,
+        "stages": [],
+        "excluded": [],
+        "skipped": {},
+        "failures": [],
+        "settings": {"users": 8, "seed": None},
+        "seeds": {"run": 42},
+        "versions": {"python": "3.11.9", "locust": "2.47.0"},
+        "server": {"usage": True},
+        "workers": [
+            {
+                "worker": "w1",
+                "host": "h",
+                "pid": 7,
+                "version": "0.1.0",
+                "timestamp_source": "kernel",
+                "clock_offset_ms": None,
+                "clock_uncertainty_ms": None,
+                "lost": False,
+            }
+        ],
+        "repeat_command": "locust -f llm.py --host http://127.0.0.1:8000 --users 8",
+        "files": {
+            "lines": {
+                name: {"written": 1, "waiting": 0, "let_go": 0}
+                for name in ("requests.csv", "stages.csv", "timeline.csv")
+            },
+            "cannot_write": {},
+            "history": [],
+        },
+    }
+
+
+def test_files_when_a_run_is_flushed_and_closed(outputs: Outputs, directory: Path) -> None:
+    """Requests, seconds and finished stages are added as they come; the end has everything once."""
+    running = StageVerdict(validity=Validity.VALID)
+    done = replace(running, finished=True)
+    outputs.open()
+    outputs.flush(picture(FIRST, verdicts={"8 users": running}), [WHOLE], [second(100, requests_ok=1)])
+    assert read_stages(directory).empty  # still running
+    outputs.flush(picture(FIRST, SECOND, verdicts={"8 users": done, "64 users": running}), [], [])
+    midway = (directory / "stages.csv").read_bytes()
+    assert read_stages(directory)["phase"].tolist() == ["steady", "warmup"]
+    last = picture(FIRST, SECOND, verdicts={"8 users": done, "64 users": done, RUN: done})
+    assert outputs.close(last, [BARE], [second(101, ttft_ms_p50=0.4)], RunState.FINISHED) == ()
+
+    requests = "".join(f"{line}\r\n" for line in (REQUESTS_HEADER, request_line(WHOLE), request_line(BARE)))
+    assert (directory / "requests.csv").read_bytes() == requests.encode()
+    blank = "," * (len(SECOND_COLUMNS) - 1)
+    timeline = (directory / "timeline.csv").read_text(encoding="utf-8").splitlines()
+    assert timeline[0] == ",".join(TIMELINE_COLUMNS)
+    assert timeline[1].replace(",1,", ",,") == f"{RUN_ID},100,8 users,steady,8,,{blank}"
+    assert read_timeline(directory)[["epoch_s", "requests_ok", "ttft_ms_p50"]].fillna(-1).to_numpy().tolist() == [
+        [100, 1, -1],
+        [101, -1, 0.4],
+    ]
+    assert (directory / "stages.csv").read_bytes().startswith(midway)
+    stages = read_stages(directory)
+    assert stages[["stage", "name", "phase", "requests_ok", "validity"]].fillna("").to_numpy().tolist() == [
+        ["8 users", "all", "steady", 24, "VALID"],
+        ["8 users", "all", "warmup", 8, "VALID"],
+        ["64 users", "all", "steady", 1234, "VALID"],
+        ["run", "all", "steady", 1258, "VALID"],
+    ]
+    for row, written in zip((FIRST, WARMUP, SECOND), stages.to_dict("records"), strict=False):
+        cells = {name: written[name] for name in STAGE_COLUMNS}
+        assert {name: cell for name, cell in cells.items() if cell != "" and not pd.isna(cell)} == {
+            name: value for name, value in row.values.items() if value is not None
+        }
+    summary = read_summary(directory)
+    assert (summary["state"], summary["updated"]) == ("finished", "2026-03-01T18:05:00.250000+08:00")
+    assert summary["stages"][1]["metrics"] == dict(SECOND.values)
+    assert summary["totals"]["requests_ok"] == 1258
+    assert summary["failures"] == [
+        {"outcome": "connect_error", "http_status": None, "count": 1, "sample": "ConnectionRefusedError"}
+    ]
+
+
+def test_csv_files_when_any_reader_reads_them(outputs: Outputs, directory: Path) -> None:
+    """A header once, the same number of columns in every line, no column twice."""
+    outputs.open()
+    outputs.flush(picture(FIRST), [WHOLE, BARE], [second(100), second(101)])
+    outputs.close(picture(FIRST, SECOND), [], [second(102)], RunState.FINISHED)
+    for name in ("requests.csv", "stages.csv", "timeline.csv"):
+        with open(directory / name, encoding="utf-8", newline="") as file:
+            header, *rows = list(csv.reader(file, strict=True))
+        assert len(set(header)) == len(header)
+        assert len(rows) >= 2
+        assert [len(row) for row in rows] == [len(header)] * len(rows)
+        assert header not in rows
+
+
+def test_stages_csv_when_a_late_report_changes_a_finished_stage(outputs: Outputs, directory: Path) -> None:
+    """The end has the final numbers, in the lines where the first ones stood."""
+    outputs.open()
+    outputs.flush(picture(SECOND, FIRST), [], [])
+    corrected = replace(FIRST, values={**FIRST.values, "requests_ok": 25})
+    outputs.close(picture(SECOND, corrected), [], [], RunState.FINISHED)
+    stages = read_stages(directory)
+    assert stages["stage"].tolist() == ["64 users", "8 users", "8 users", "run"]
+    assert stages["requests_ok"].tolist() == [1234, 25, 8, 1258]
+
+
+def test_stages_csv_when_labels_are_hostile(outputs: Outputs, directory: Path) -> None:
+    """A label or a reason is a text, whatever it starts with."""
+    evil = replace(FIRST, stage="=1+1")
+    reasons = StageVerdict(validity=Validity.SUSPECT, reasons=("a, b", '"c"'), findings=("-SATURATED",))
+    outputs.open()
+    outputs.close(picture(evil, excluded=(), verdicts={"=1+1": reasons}), [], [], RunState.STOPPED)
+    line = (directory / "stages.csv").read_text(encoding="utf-8").splitlines()[1]
+    assert line.startswith(f"{RUN_ID},'=1+1,all,steady,8,")
+    assert line.endswith(''',SUSPECT,"a, b; ""c""",'-SATURATED''')
+    assert read_stages(directory)["stage"].tolist() == ["=1+1", "run"]
+
+
+class FullDisk:
+    """While `full`, no write brings anything to the disk."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.full = False
+        self._write, self._replace = os.write, os.replace
+        monkeypatch.setattr(os, "write", self.write)
+        monkeypatch.setattr(os, "replace", self.replace)
+
+    def write(self, file: int, payload: memoryview) -> int:
+        self._check()
+        return self._write(file, payload)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._check()
+        self._replace(source, target)
+
+    def _check(self) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_flush_when_the_disk_is_full_for_a_while(
+    outputs: Outputs, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told once, loud; the run goes on; all is written when there is room again, and the summary tells of it."""
+    disk = FullDisk(monkeypatch)
+    said = Sayings()
+    outputs = Outputs(outputs.run, directory, said)
+    outputs.open()
+    outputs.flush(picture(FIRST), [WHOLE], [second(100)])
+    disk.full = True
+    for number in (2, 3, 4):
+        outputs.flush(picture(FIRST), [changed(WHOLE, request_id=number)], [second(100 + number)])
+    assert said == [
+        f"CANNOT WRITE to {directory}: requests.csv: No space left on device; timeline.csv: No space left on device; "
+        "summary.json: No space left on device. On the disk: requests.csv 2 lines, stages.csv 3 lines, "
+        "timeline.csv 2 lines; 2 lines wait in memory. The run goes on; each flush tries again."
+    ]
+    assert read_requests(directory)["request_id"].tolist() == [1]
+    disk.full = False
+    outputs.flush(picture(FIRST), [changed(WHOLE, request_id=5)], [])
+    assert said[1:] == [f"Written again to {directory}: requests.csv, summary.json, timeline.csv."]
+    assert outputs.close(picture(FIRST), [], [], RunState.FINISHED) == ()
+    assert read_requests(directory)["request_id"].tolist() == [1, 2, 3, 4, 5]
+    assert read_timeline(directory)["epoch_s"].tolist() == [100, 102, 103, 104]
+    assert read_summary(directory)["files"]["history"] == said
+
+
+def test_close_when_the_disk_stays_full(outputs: Outputs, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing at the end is told, file by file."""
+    disk = FullDisk(monkeypatch)
+    outputs.open()
+    outputs.flush(picture(FIRST), [WHOLE], [])
+    disk.full = True
+    assert outputs.close(picture(FIRST), [BARE], [], RunState.FINISHED) == (
+        "requests.csv is not whole: 1 of 3 lines are missing (No space left on device)",
+        "stages.csv is not whole: No space left on device",
+        "summary.json is not whole: No space left on device",
+    )
+    assert read_summary(directory)["state"] == "running"
+    assert read_requests(directory)["request_id"].tolist() == [1]
+
+
+def test_flush_when_the_directory_was_removed(outputs: Outputs, directory: Path) -> None:
+    """Somebody tidied up: the files are made again with all that they held."""
+    outputs.open()
+    outputs.flush(picture(FIRST), [WHOLE], [second(100)])
+    shutil.rmtree(directory)
+    outputs.flush(picture(FIRST), [BARE], [])
+    assert outputs.close(picture(FIRST), [], [], RunState.FINISHED) == ()
+    assert read_requests(directory)["request_id"].tolist() == [1, 2]
+    assert read_timeline(directory)["epoch_s"].tolist() == [100]
+    assert read_summary(directory)["state"] == "finished"
+
+
+def test_open_when_latest_is_a_directory(outputs: Outputs, directory: Path) -> None:
+    """What stands in the way is told, and the run goes on."""
+    (directory.parent / "latest").mkdir()
+    said = Sayings()
+    Outputs(outputs.run, directory, said).open()
+    assert len(said) == 1
+    assert "latest: is a directory, not a link; left as it is" in said[0]
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from tests.outputs.pictures import FIRST, picture
+from tests.outputs.records import WHOLE, changed
+from tests.outputs.test_outputs import facts, second
+from llm_locust.outputs import Outputs
+directory = Path(sys.argv[1])
+outputs = Outputs(facts(Path(sys.argv[2])), directory, print)
+outputs.open()
+for number in range(10_000):
+    rows = [changed(WHOLE, request_id=number * 10 + i) for i in range(10)]
+    outputs.flush(picture(FIRST), rows, [second(number)])
+    print(number, flush=True)
+"""
+
+
+def test_files_when_the_process_is_killed(outputs: Outputs, directory: Path) -> None:
+    """After kill -9 all that was flushed can be read, and the summary is a whole document."""
+    command = [sys.executable, "-c", _KILLED, str(directory), str(outputs.run.locustfiles[0])]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout is not None
+        told = [int(process.stdout.readline()) for _ in range(10)]
+        process.send_signal(signal.SIGKILL)
+        told += [int(line) for line in process.stdout.read().splitlines()]
+    requests = read_requests(directory)["request_id"].tolist()
+    assert requests == list(range(len(requests)))
+    assert len(requests) >= (told[-1] + 1) * 10
+    assert read_timeline(directory)["epoch_s"].tolist()[: told[-1] + 1] == list(range(told[-1] + 1))
+    assert read_summary(directory)["state"] == "running"
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not there")
+def test_summary_when_jq_reads_it(outputs: Outputs, directory: Path) -> None:
+    """The document is what other tools take for JSON."""
+    outputs.open()
+    outputs.close(picture(FIRST), [BARE], [], RunState.FINISHED)
+    asked = [".state", ".stages[0].metrics.ttft_ms_p50", ".note", ".totals.ttft_ms_p99"]
+    command = ["jq", "-c", f"[{','.join(asked)}]", str(directory / "summary.json")]
+    answer = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert json.loads(answer) == ["finished", 1176.0, "=1+1 \ufffd", None]
+
+
+def test_columns_when_the_metric_table_grows() -> None:
+    """Every metric has its columns, in the table's order."""
+    assert STAGES_COLUMNS[4 : 4 + len(STAGE_COLUMNS)] == STAGE_COLUMNS
