@@ -105,7 +105,7 @@ class ClosedLine:
 
 
 class OpenLine:
-    """Requests are due by a schedule. Two cursors walk it, what fell due and what was started: no list of the backlog."""
+    """Requests are due by a schedule. Two cursors walk it, what fell due and what was started; no backlog is held."""
 
     def __init__(self, order: StageOrder, open_ns: int, trace_ns: NDArray[np.int64] | None) -> None:
         """Begin at the instant from which the schedule counts."""

@@ -226,6 +226,7 @@ class Serving:
         running.users = len(users)
         running.users_short = row.users_short(users, self.order.min_requests_per_user)
         running.warm = self._warm(users, row)
+        running.drained = self.phase == DRAIN and not self.dropping and not self.in_flight
         ended = self._line is not None and self._line.exhausted
         running.exhausted = ended or (self.order.quota is not None and self._steady_issued >= self.order.quota)
         return copies

@@ -117,10 +117,10 @@ class StageOrder(msgspec.Struct, frozen=True, kw_only=True):
 class Tally(msgspec.Struct, kw_only=True):
     """What one worker's gate counted in one row (a stage, or one label of a stage that runs through).
 
-    Sent to the master with the reports; ``merged`` adds workers up. Times are ns. ``issued`` are the arrivals started. ``steady_*`` count requests that
-    were issued in the window. ``warm``: the warm-up rule per user holds here. ``users_short``: users with fewer
-    finished steady requests than the minimum. ``last_steady_end_ns`` is an instant of the reporting process's clock:
-    the receiver converts it to its own before merging.
+    Sent to the master with the reports; ``merged`` adds workers up. ``steady_*`` count requests that were issued in
+    the window; ``issued`` are the arrivals started. ``warm``: the warm-up rule per user holds here. ``users_short``:
+    users with fewer finished steady requests than the minimum. ``last_steady_end_ns`` is an instant of the reporting
+    process's clock: the receiver converts it to its own before merging.
     """
 
     number: int
@@ -129,6 +129,7 @@ class Tally(msgspec.Struct, kw_only=True):
     users: int = 0
     users_short: int = 0
     warm: bool = False
+    drained: bool = False  # closed, nothing of the stage in flight, its backlog given up: these counters are final
     issued: int = 0
     finished: int = 0
     in_flight: int = 0
@@ -154,6 +155,12 @@ class Tally(msgspec.Struct, kw_only=True):
         """Read what ``msgspec.to_builtins`` made of one."""
         return msgspec.convert(message, Tally)
 
+    def lost(self) -> Tally:
+        """Give what remains of a worker that was lost: its counts, and nothing that others would wait for."""
+        return msgspec.structs.replace(
+            self, users=0, users_short=0, in_flight=0, backlog=0, warm=True, drained=True, exhausted=True
+        )
+
     @staticmethod
     def merged(tallies: Iterable[Tally]) -> Tally | None:
         """Add up the workers' tallies of one row; None without any. ``backlog_max`` adds up to an upper bound."""
@@ -169,6 +176,7 @@ class Tally(msgspec.Struct, kw_only=True):
         return msgspec.structs.replace(
             self,
             warm=self.warm and other.warm,
+            drained=self.drained and other.drained,
             exhausted=self.exhausted and other.exhausted,
             last_steady_end_ns=max(ends, default=None),
             index_end=max(self.index_end, other.index_end),
@@ -180,34 +188,6 @@ class Tally(msgspec.Struct, kw_only=True):
 _SUMS = tuple(
     name
     for name in Tally.__struct_fields__
-    if name not in ("number", "label", "phase", "warm", "exhausted", "last_steady_end_ns", "index_end")
+    if name not in ("number", "label", "phase", "warm", "drained", "exhausted", "last_steady_end_ns", "index_end")
     and name != "unstarted_wait_max_ns"
 )
-
-
-def deal_quota(requests: int, weights: Weights) -> dict[str, int]:
-    """Deal a number of requests to workers by their users: largest remainders first, then the order of the workers."""
-    total = sum(weight for _, weight in weights)
-    if total <= 0:
-        return {worker: 0 for worker, _ in weights}
-    dealt = {worker: requests * weight // total for worker, weight in weights}
-    by_remainder = sorted(weights, key=lambda share: -(requests * share[1] % total))
-    for worker, _ in by_remainder[: requests - sum(dealt.values())]:
-        dealt[worker] += 1
-    return dealt
-
-
-def return_quota(quotas: Mapping[str, int], lost: str, issued_there: int, weights: Weights) -> dict[str, int]:
-    """Deal what a lost worker had not issued to the others (``weights``: theirs); quotas stay totals of the stage."""
-    kept = {worker: quota for worker, quota in quotas.items() if worker != lost}
-    returned = deal_quota(max(quotas.get(lost, 0) - issued_there, 0), weights)
-    return {worker: kept.get(worker, 0) + returned.get(worker, 0) for worker in kept | returned}
-
-
-CLOSED_LOOP_STRIDE = 1 << 24
-"""A closed loop's indices of the k-th change of shares begin at k times this: no index is used twice."""
-
-
-def reshare_index(change: int) -> int:
-    """Give the first index of the k-th change of shares in a closed loop (the first shares of a stage are change 0)."""
-    return change * CLOSED_LOOP_STRIDE

@@ -1,0 +1,303 @@
+"""Runs the plan: which stage comes when, on the master or the local runner.
+
+Between steps the load drains, so that each level stands alone: close the gate, wait until every worker says drained,
+send the new stage, wait for every acknowledgement, change the users, wait until they are there, open the gate. Then
+ramp, warm-up and the window follow without a pause. Stages that run through follow each other by marks alone.
+
+Knows no Locust, no sockets and no clock: it speaks to the outside through a `Crew`. Instants are ns of the master's
+monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from llm_locust.load.course import LEAD_NS, Course, first_phase, users_limit_ns
+from llm_locust.load.crew import Applied, Crew
+from llm_locust.load.deal import order_of
+from llm_locust.load.stage import DRAIN, RAMP, STEADY, Stage, StageOrder
+
+MOST_FAILURES_RATIO = 0.5
+"""A sweep stops climbing after a level with more failures than this, or without a success."""
+
+INDEX_STEP = 10_000
+"""A stage's request indices begin at the next multiple of this: room for what a lost worker did not report."""
+
+
+class Conductor:
+    """Drives the stages of a plan; `step` (or `tick`) is to be called at least once a second."""
+
+    def __init__(
+        self,
+        plan: Sequence[Stage],
+        crew: Crew,
+        *,
+        seed: int,
+        drain_limit_s: float = 1800.0,
+        run_time_s: float | None = None,
+    ) -> None:
+        """Begin before the first stage. ``run_time_s`` ends the run where the plan is not done before."""
+        self.applied: list[Applied] = []
+        self.finished = False
+        self.stopped = False
+        self.target: tuple[int, float] = (0, 1.0)
+        self.doing = ""  # what the last step waits for: acknowledgements, users, or a phase
+        self._plan = plan
+        self._crew = crew
+        self._seed = seed
+        self._drain_limit_ns = int(drain_limit_s * 1e9)
+        self._run_ends_ns = None if run_time_s is None else crew.now_ns() + int(run_time_s * 1e9)
+        self._next = 0
+        self._number = -1
+        self._first_index = 0
+        self._asked = crew.asked()
+        self._order: StageOrder | None = None
+        self._course: Course | None = None
+        self._script = self._play()
+
+    # ---- what the plugin calls ----
+
+    def step(self) -> None:
+        """Do what is to be done now; never blocks."""
+        if self.finished:
+            return
+        if self._run_ends_ns is not None and self._crew.now_ns() >= self._run_ends_ns:
+            self._run_ends_ns = None
+            self._script = self._cut_short("run time")
+        self.doing = next(self._script, "")
+        self.finished = not self.doing
+
+    def tick(self) -> tuple[int, float] | None:
+        """Answer Locust's shape: (users, spawn rate), None at the plan's end; after `stop` the last answer again."""
+        self.step()
+        return None if self.finished and not self.stopped else self.target
+
+    def stop(self, reason: str = "stopped") -> None:
+        """The test ends from outside: note it and do nothing more (the drain is the caller's)."""
+        if self.finished:
+            return
+        self.finished = self.stopped = True
+        row = self.row
+        self._skip_rest(reason)
+        if row is not None and row.opened_ns is not None and row.closed_ns is None:
+            row.closed_ns, row.ended_by = self._crew.now_ns(), reason
+
+    @property
+    def row(self) -> Applied | None:
+        """The row that runs, or the last one that ran."""
+        return next((row for row in reversed(self.applied) if not row.skipped), None)
+
+    @property
+    def phase(self) -> str:
+        """The phase that was announced last."""
+        return DRAIN if self._course is None else self._course.phase
+
+    @property
+    def waiting(self) -> Sequence[Stage]:
+        """The stages of the plan that are still to come."""
+        return () if self.finished else self._plan[self._next :]
+
+    # ---- the script: each `yield` waits for the next step ----
+
+    def _play(self) -> Iterator[str]:
+        """Go through the plan."""
+        fallen: dict[str, str] = {}
+        while self._next < len(self._plan):
+            stage = self._plan[self._next]
+            if stage.sweep in fallen:
+                self._skip(stage, fallen[stage.sweep])
+                self._next += 1
+                continue
+            leg = self._leg()
+            yield from self._prepare(leg)
+            yield from self._serve_leg(leg)
+            yield from self._drain()
+            reason = self._fell(stage.label) if stage.sweep else ""
+            if reason:
+                fallen[stage.sweep] = reason
+
+    def _leg(self) -> Sequence[Stage]:
+        """Give the next stage and those that run through from it."""
+        until = self._next + 1
+        while until < len(self._plan) and self._plan[until].through:
+            until += 1
+        return self._plan[self._next : until]
+
+    def _prepare(self, leg: Sequence[Stage]) -> Iterator[str]:
+        """Send the stage, bring its users, open its gate."""
+        stage = leg[0]
+        self._number += 1
+        self._order = order_of(leg, self._number, self._seed, self._first_index)
+        row = self._begin_row(stage, stage.label)
+        self._crew.send_stage(self._order, stage.requests)
+        while not self._crew.acked(self._number):
+            yield "acknowledgements"
+        self.target = (stage.users, stage.spawn_rate)
+        limit_ns = self._crew.now_ns() + users_limit_ns(stage)
+        while stage.users_first and not self._users_there() and self._crew.now_ns() < limit_ns:
+            yield "users"
+        if stage.users_first and not self._users_there():
+            row.notes.append(f"opened with {self._crew.user_count()} of {stage.users} users")
+        at_ns = self._crew.now_ns() + LEAD_NS
+        self._course = Course(stage, first_phase(stage), at_ns)
+        self._crew.open(at_ns, self._course.phase)
+        row.opened_ns, row.steady_ns = at_ns, self._course.steady_ns
+
+    def _serve_leg(self, leg: Sequence[Stage]) -> Iterator[str]:
+        """Run a stage, and those that run through from it, each from the instant at which the one before ended."""
+        course = self._course
+        assert course is not None
+        boundary_ns = course.phase_ns
+        for stage in leg:
+            self._next += 1
+            if len(leg) > 1:
+                assert stage.hold_s is not None
+                boundary_ns += int(stage.hold_s * 1e9)
+                course.end_ns = boundary_ns
+            if stage is not leg[0]:
+                yield from self._follow_on(stage, course)
+            yield from self._serve(course)
+        row = self._running()
+        assert row.closed_ns is not None
+        self._crew.mark(row.label, DRAIN, row.closed_ns)
+
+    def _follow_on(self, stage: Stage, course: Course) -> Iterator[str]:
+        """Begin the row of a stage that runs through, in the phase of the one before; users change at its instant."""
+        at_ns = self._running().closed_ns
+        assert at_ns is not None
+        course.stage = stage
+        row = self._begin_row(stage, stage.label)
+        row.opened_ns = at_ns
+        row.steady_ns = at_ns if course.phase == STEADY else None
+        self._crew.mark(row.label, course.phase, at_ns)
+        while self._crew.now_ns() < at_ns:
+            yield course.phase
+        self.target = (stage.users, stage.spawn_rate)
+
+    def _serve(self, course: Course) -> Iterator[str]:
+        """Follow the course to the end of its window."""
+        while True:
+            now_ns, row = self._crew.now_ns(), self._running()
+            tally = self._crew.tally(row.label)
+            change = course.advance(now_ns, users_there=self._users_there(), tally=tally)
+            if course.note:
+                row.notes.append(course.note)
+                course.note = ""
+            if change is not None:
+                self._crew.mark(row.label, *change)
+                row.steady_ns = course.steady_ns
+            end = course.end(now_ns, tally)
+            if end is not None:
+                row.closed_ns, row.ended_by = end
+                return
+            self._follow_edit(course)
+            yield course.phase
+
+    def _drain(self) -> Iterator[str]:
+        """Wait until nothing is in flight, at most the drain limit; then cut what is left."""
+        row = self._running()
+        yield DRAIN
+        self._course = None
+        limit_ns = self._crew.now_ns() + self._drain_limit_ns
+        cut = False
+        while not self._drained(row.label):
+            if not cut and self._crew.now_ns() >= limit_ns:
+                cut = True
+                self._crew.cut()
+                row.notes.append(f"the drain was cut after {self._drain_limit_ns / 1e9:g} s")
+            yield DRAIN
+        row.drained_ns = self._crew.now_ns()
+        tallies = [self._crew.tally(piece.label) for piece in self.applied if piece.number == self._number]
+        used = max((tally.index_end for tally in tallies if tally is not None), default=0)
+        self._first_index += ((used + INDEX_STEP // 2) // INDEX_STEP + 1) * INDEX_STEP
+
+    def _drained(self, label: str) -> bool:
+        tally = self._crew.tally(label)
+        return tally is not None and tally.drained
+
+    def _cut_short(self, reason: str) -> Iterator[str]:
+        """End the run before its plan is done: close the gate, drain, skip the rest."""
+        row = self.row
+        self._skip_rest(reason)
+        if row is None or row.opened_ns is None or row.drained_ns is not None:
+            return
+        if row.closed_ns is None:
+            row.closed_ns, row.ended_by = self._crew.now_ns() + LEAD_NS, reason
+            self._crew.mark(row.label, DRAIN, row.closed_ns)
+        yield from self._drain()
+
+    # ---- rows ----
+
+    def _running(self) -> Applied:
+        row = self.row
+        assert row is not None
+        return row
+
+    def _users_there(self) -> bool:
+        return self._crew.user_count() == self.target[0]
+
+    def _begin_row(self, stage: Stage, label: str) -> Applied:
+        row = Applied(label=label, number=self._number, users=stage.users, rate_per_s=stage.rate_per_s)
+        self.applied.append(row)
+        return row
+
+    def _skip(self, stage: Stage, reason: str) -> None:
+        self.applied.append(Applied(label=stage.label, users=stage.users, rate_per_s=stage.rate_per_s, skipped=reason))
+
+    def _skip_rest(self, reason: str) -> None:
+        known = {row.label for row in self.applied}
+        for row in self.applied:
+            if row.opened_ns is None:
+                row.skipped = row.skipped or reason
+        for stage in self._plan[self._next :]:
+            if stage.label not in known:
+                self._skip(stage, reason)
+        self._next = len(self._plan)
+
+    def _fell(self, label: str) -> str:
+        """Say why a sweep stops after this level, '' where it goes on."""
+        tally = self._crew.tally(label)
+        if tally is None or not tally.steady_ok:
+            return f"no request of {label} succeeded"
+        ratio = tally.steady_failed / (tally.steady_ok + tally.steady_failed)
+        return f"{ratio:.0%} of the requests of {label} failed" if ratio > MOST_FAILURES_RATIO else ""
+
+    # ---- users and rate changed by hand ----
+
+    def _follow_edit(self, course: Course) -> None:
+        """Split the row when users or rate were changed in the web form; a sweep and a ramp keep their own."""
+        asked = self._crew.asked()
+        if asked == self._asked:
+            return
+        before, self._asked = self._asked, asked
+        row, stage = self._running(), course.stage
+        if stage.sweep or course.end_ns is not None:
+            row.notes.append("an edit of users or rate was ignored: the shape varies them")
+            return
+        users = asked[0] if asked[0] is not None and asked[0] != before[0] else row.users
+        rate = asked[1] if stage.open_loop and asked[1] is not None and asked[1] != before[1] else row.rate_per_s
+        if (users, rate) != (row.users, row.rate_per_s):
+            self._split(course, row, users, rate)
+
+    def _split(self, course: Course, row: Applied, users: int, rate_per_s: float | None) -> None:
+        """Go on under other users or another rate in a row of its own; the end of the stage stays where it was."""
+        assert self._order is not None
+        at_ns = max(self._crew.now_ns() + LEAD_NS, course.phase_ns)
+        row.closed_ns, row.ended_by = at_ns, "edit"
+        pieces = sum(piece.number == self._number for piece in self.applied)
+        stage = msgspec.structs.replace(course.stage, users=users, rate_per_s=rate_per_s, spread_s=0.0)
+        split = self._begin_row(stage, f"{course.stage.label}-{pieces + 1}")
+        split.opened_ns = at_ns
+        if rate_per_s != row.rate_per_s and rate_per_s is not None:
+            offset_s = (at_ns - self._opened_ns()) / 1e9
+            self._order = msgspec.structs.replace(self._order, profile=(*self._order.profile, (offset_s, rate_per_s)))
+            self._crew.send_stage(self._order, stage.requests)
+        self.target = (users, stage.spawn_rate)
+        course.restart(stage, RAMP, at_ns)
+        self._crew.mark(split.label, RAMP, at_ns)
+
+    def _opened_ns(self) -> int:
+        """Give the instant from which the running stage's schedule counts."""
+        return next(row.opened_ns for row in self.applied if row.number == self._number and row.opened_ns is not None)
