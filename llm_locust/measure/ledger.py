@@ -180,19 +180,21 @@ class Ledger:
 
     def _book_time_in_flight(self, streams: list[Stream], until_ns: int) -> None:
         """Add the time that each stream was in flight since it was booked last."""
-        from_ns = np.array([stream.booked_until_ns for stream in streams])
-        to_ns = np.array([min(stream.ending.at_ns, until_ns) if stream.ending else until_ns for stream in streams])
+        booked_ns = np.array([stream.booked_until_ns for stream in streams])
+        known_ns = np.array([min(stream.ending.at_ns, until_ns) if stream.ending else until_ns for stream in streams])
+        # An end may become known only after a harvest beyond it: what was booked too much is taken back.
+        sign = np.where(known_ns < booked_ns, -1, 1)
+        from_ns, to_ns = np.minimum(known_ns, booked_ns), np.maximum(known_ns, booked_ns)
         names = np.array([stream.name for stream in streams])
         for start_ns, end_ns in self._segments(int(from_ns.min()), int(to_ns.max())):
-            parts = np.clip(np.minimum(to_ns, end_ns) - np.maximum(from_ns, start_ns), 0, None)
+            parts = sign * np.clip(np.minimum(to_ns, end_ns) - np.maximum(from_ns, start_ns), 0, None)
             by_name = np.bincount(names, parts)
-            second = self._second(start_ns)
-            mark = self._mark(start_ns)
+            second, mark = self._second(start_ns), self._mark(start_ns)
             for name in np.flatnonzero(by_name).tolist():
                 second.counts["in_flight_ns"] += int(by_name[name])
                 self._window(mark, self._names[name]).counts["in_flight_ns"] += int(by_name[name])
-        for stream, booked_ns in zip(streams, to_ns.tolist(), strict=True):
-            stream.booked_until_ns = booked_ns
+        for stream, until in zip(streams, known_ns.tolist(), strict=True):
+            stream.booked_until_ns = until
 
     def _book_end(self, stream: Stream, ending: Ending) -> None:
         """Count the end of a stream, its input tokens and its share of the timeline's percentiles."""
