@@ -7,6 +7,7 @@ as it is.
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -34,10 +35,15 @@ class Screen:
     """One stream that people read. Every method prints and returns; a broken stream is ignored."""
 
     def __init__(self, stream: TextIO, *, width: int | None = None) -> None:
-        if width is None and not stream.isatty() and "COLUMNS" not in os.environ:
+        terminal = stream.isatty()
+        if width is None and not terminal and "COLUMNS" not in os.environ:
             width = FILE_COLUMNS
         self._stream = stream
-        self._console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+        # rich ends the process when its own stream breaks (15.0, on_broken_pipe), so it never gets this one.
+        self._rendered = io.StringIO()
+        self._console = Console(
+            file=self._rendered, force_terminal=terminal, width=width, markup=False, highlight=False, emoji=False
+        )
 
     def say(self, sentence: str) -> None:
         """Print one sentence, loud."""
@@ -125,9 +131,10 @@ class Screen:
 
     def _print(self, renderable: RenderableType, *, whole: bool = False) -> None:
         """Print it; ``whole``: on one line however long, so that a path in it can be copied."""
-        with self._console.capture() as captured:
-            self._console.print(renderable, soft_wrap=whole)
-        text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
+        self._console.print(renderable, soft_wrap=whole)
+        text = "\n".join(line.rstrip() for line in self._rendered.getvalue().split("\n"))
+        self._rendered.seek(0)
+        self._rendered.truncate()
         encoding = self._stream.encoding or "utf-8"
         try:
             text.encode(encoding)
@@ -136,8 +143,8 @@ class Screen:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except OSError:
-            pass  # nobody reads any more (a closed pipe, a full disk behind a log): the files tell all
+        except (OSError, ValueError):
+            pass  # nobody reads any more (a broken pipe, a closed stream, a full disk behind a log)
 
 
 def next_steps(picture: Picture, failures: Sequence[Failure], directory: Path) -> list[str]:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from llm_locust.outputs.text import drawn, encodable
 
+_COMMENT_STARTS = str.maketrans({"#": r"\u0023", ";": r"\u003b"})
+
 OptionValue = str | bool | int | float | Sequence[str] | None
 
 # ConfigArgParse 1.7 to 1.9, DefaultConfigFileParser.parse
@@ -55,8 +57,9 @@ def _option_line(name: str, value: OptionValue) -> str:
     if isinstance(value, bool):
         return f"{name} = {'true' if value else 'false'}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        # Inside a JSON list everything can be said, line breaks too.
-        return f"{name} = {json.dumps([encodable(item) for item in value], ensure_ascii=False)}"
+        # Inside a JSON list everything can be said, line breaks too; what begins a comment is escaped.
+        items = json.dumps([encodable(item) for item in value], ensure_ascii=False)
+        return f"{name} = {items.translate(_COMMENT_STARTS)}"
     text = _on_one_line(str(value))
     for candidate in (text, f'"{text}"', f"'{text}'"):
         line = f"{name} = {candidate}".strip()

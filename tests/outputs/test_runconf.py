@@ -7,7 +7,7 @@ from pathlib import Path
 
 import configargparse  # type: ignore[import-untyped]  # it has no types
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llm_locust.outputs.runconf import copy_locustfiles, run_conf
@@ -38,7 +38,7 @@ def test_run_conf_when_locust_reads_it(tmp_path: Path) -> None:
             "llm-stream": False,
             "llm-model": "组织/模型 # 1; x",
             "llm-extra-body": '{"a": "b # c",\n "d": [1, 2]}',
-            "llm-tag": ["gpu=H100", "deploy=pd, x"],
+            "llm-tag": ["gpu=H100", "deploy=pd, x", "two\nlines # ; \\"],
             "llm-warmup": None,
             "llm-note": "",
         },
@@ -55,7 +55,7 @@ def test_run_conf_when_locust_reads_it(tmp_path: Path) -> None:
         "llm_stream": False,
         "llm_model": "组织/模型 # 1; x",
         "llm_extra_body": '{"a": "b # c", "d": [1, 2]}',
-        "llm_tag": ["gpu=H100", "deploy=pd, x"],
+        "llm_tag": ["gpu=H100", "deploy=pd, x", "two\nlines # ; \\"],
         "llm_warmup": None,
         "llm_note": "",
     }
@@ -69,6 +69,7 @@ def test_run_conf_when_the_format_cannot_say_it(value: str, tmp_path: Path) -> N
     assert note == value or (note is None and text.startswith("# llm-note: this value cannot be said"))
 
 
+@example(" #")
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="{")))
 def test_run_conf_when_value_is_anything(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     """The same for any text, alone and in a list."""
