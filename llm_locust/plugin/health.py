@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import gevent
-import psutil
+import psutil  # type: ignore[import-untyped]  # ships no types
 
 from llm_locust.measure.histogram import Histogram
 

@@ -17,6 +17,10 @@ from llm_locust.prompts.lengths import parse_length
 from . import values
 
 GROUP = "LLM"
+DESCRIPTION = (
+    "Load test of a language-model server (llm-locust). Each option is also an environment variable: "
+    "--llm-model is LOCUST_LLM_MODEL."
+)
 SHAPE_NONE = "none"
 DIALECTS = (
     "openai-chat",
@@ -217,7 +221,7 @@ class _Switch(argparse.BooleanOptionalAction):
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the group "LLM" to Locust's parser (listener of `init_command_line_parser`)."""
-    group = parser.add_argument_group(GROUP, "Load test of a language-model server (llm-locust)")
+    group = parser.add_argument_group(GROUP, DESCRIPTION)
     for option in OPTIONS:
         action: Any = group.add_argument(option.flag, **dict(_argparse_keywords(option)))
         # A group takes no keywords of Locust's parser, and its options reach the form only by these

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from llm_locust.measure.snapshot import Value
+from llm_locust.measure.rows import Value
 from llm_locust.outputs.picture import StageVerdict, Validity
 
 LATE_TOKENS_MOST = 0.01

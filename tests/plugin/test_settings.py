@@ -62,12 +62,13 @@ def test_help_tells_every_default_of_the_design() -> None:
     parser = argument_parser.get_empty_argument_parser(add_help=True, default_config_files=[])
     options.register(parser)
     shown = " ".join(parser.format_help().split())
+    assert "--llm-model is LOCUST_LLM_MODEL" in shown
     by_flag = {option.flag: option for option in OPTIONS}
     for flag, default in DEFAULTS.items():
         assert f"Default: {default}" in by_flag[flag].help, flag
     for option in OPTIONS:
         assert "Default: " in option.help, option.flag
-        assert option.env_var in shown, option.flag
+        assert option.env_var == "LOCUST_" + option.flag[2:].upper().replace("-", "_")
         wrapped = re.sub(r"(?<=[-/]) ", "", shown)
         assert re.sub(r"(?<=[-/]) ", "", option.help.replace("%%", "%")) in wrapped, option.flag
 
@@ -85,14 +86,14 @@ def test_option_is_read_from_the_command_line() -> None:
         parse(
             "--llm-model", "deepseek-r1", "--llm-levels", "8-16:8", "--no-llm-keep-alive", "--llm-stream",
             "--llm-dry-run", "--llm-header", "A: 1", "--llm-header", "B: 2", "--llm-tag", "gpus=32",
-            "--llm-shape", "none", "-u", "9", "-t", "90s", "--host", "http://a:1/, http://b:2",
+            "--llm-shape", "concurrency-steps", "-u", "9", "-t", "90s", "--host", "http://a:1/, http://b:2",
         )
     )  # fmt: skip
     assert problems == []
     assert (found.model, found.levels, found.keep_alive, found.dry_run) == ("deepseek-r1", (8, 16), False, True)
     assert found.headers == (("A", "1"), ("B", "2"))
     assert found.tags == (("gpus", "32"),)
-    assert (found.shape, found.users, found.run_time_s) == (None, 9, 90.0)
+    assert (found.shape, found.users, found.run_time_s) == ("concurrency-steps", 9, 90.0)
     assert found.hosts == ("http://a:1", "http://b:2")
     assert found.given == {"model", "levels", "keep_alive", "stream", "dry_run", "headers", "tags", "shape"}
 

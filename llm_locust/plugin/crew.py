@@ -1,0 +1,276 @@
+"""The workers as the conductor sees them (`load.crew.Crew`): this process alone, or those of a master.
+
+A change is announced ahead in the master's clock; each worker turns it into its own. Nothing blocks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from llm_locust.load.arrivals import Weights
+from llm_locust.load.course import LEAD_NS
+from llm_locust.load.deal import Dealer
+from llm_locust.load.stage import DRAIN, StageOrder, Tally
+
+from . import messages
+from .issuer import Issuer
+
+LOCAL = "local"
+
+Asked = Callable[[], tuple[int | None, float | None]]
+"""(users, rate) as they stand in the web form."""
+
+
+class UserCounter(Protocol):
+    """What a crew asks Locust's runner."""
+
+    @property
+    def user_count(self) -> int:
+        """Users that run."""
+        ...
+
+
+class LocalCrew:
+    """The crew of a local runner: the gate of this process."""
+
+    def __init__(self, issuer: Issuer, runner: UserCounter, asked: Asked) -> None:
+        self._issuer = issuer
+        self._runner = runner
+        self.asked = asked
+        self._dealer: Dealer | None = None
+        self._number = -1
+        self._open = False
+        self.unissued: dict[str, int] = {}
+
+    def now_ns(self) -> int:
+        """This process's clock."""
+        return self._issuer.now_ns()
+
+    def send_stage(self, order: StageOrder, requests: int | None) -> None:
+        """Hand the stage to the gate, all of it."""
+        if self._dealer is not None and self._number == order.number:
+            self._dealer.amend(order)
+        else:
+            self._dealer = Dealer(order, self._weights(order.users), requests)
+            self._number = order.number
+            self._open = False
+        self._hand_over()
+
+    def acked(self, number: int) -> bool:
+        """A call is its own acknowledgement."""
+        return self._number == number
+
+    def open(self, at_ns: int, phase: str) -> None:
+        """Open the gate, its shares by the users that are here."""
+        assert self._dealer is not None
+        self._dealer.deal_anew(self._weights(self._runner.user_count))
+        self._hand_over()
+        self._open = True
+        self._issuer.open(at_ns, phase)
+
+    def mark(self, label: str, phase: str, at_ns: int) -> None:
+        """Mark a phase."""
+        self._issuer.mark(label, phase, at_ns)
+
+    def cut(self) -> None:
+        """End what is in flight."""
+        self._issuer.cut()
+
+    def user_count(self) -> int:
+        """Users that run."""
+        return self._runner.user_count
+
+    def tally(self, label: str) -> Tally | None:
+        """The counters of a row."""
+        return self._issuer.tally(label)
+
+    def follow_users(self) -> None:
+        """Nothing to do: one process has all shares."""
+
+    def _hand_over(self) -> None:
+        assert self._dealer is not None
+        for order in self._dealer.orders():
+            self._issuer.begin_stage(order)
+
+    @staticmethod
+    def _weights(users: int) -> Weights:
+        return ((LOCAL, max(users, 1)),)
+
+
+class Hand(Protocol):
+    """One worker, as the master's crew needs it."""
+
+    name: str
+    acked_version: int
+    marks_seen: int
+    tallies: dict[str, Tally]
+    told_ns: int
+    """When it told its tallies last, in the master's clock."""
+
+    @property
+    def users(self) -> int:
+        """Users that run there."""
+        ...
+
+    def send(self, message: str, data: Any) -> None:
+        """Send it a message."""
+        ...
+
+
+class MasterCrew:
+    """The crew of a master: every live worker, by messages. `lost_tallies` are what lost workers told last."""
+
+    def __init__(
+        self, hands: Callable[[], Sequence[Hand]], runner: UserCounter, now_ns: Callable[[], int], asked: Asked
+    ) -> None:
+        self._hands = hands
+        self._runner = runner
+        self.now_ns = now_ns
+        self.asked = asked
+        self.unissued: dict[str, int] = {}
+        self._lost_tallies: dict[str, list[Tally]] = {}
+        self._dealer: Dealer | None = None
+        self._number = -1
+        self._version = 0
+        self._marks: list[tuple[str, dict[str, Any]]] = []
+        self._opened_ns: int | None = None
+        self._label = ""
+
+    # ---- what the conductor calls ----
+
+    def send_stage(self, order: StageOrder, requests: int | None) -> None:
+        """Send a stage to every worker, dealt by their users; the running number again amends it."""
+        if self._dealer is not None and self._number == order.number:
+            self._dealer.amend(order)
+        else:
+            self._dealer = Dealer(order, self._weights(), requests)
+            self._number = order.number
+            self._marks.clear()
+            self._opened_ns = None
+            self._label = order.label
+            for hand in self._hands():
+                hand.marks_seen = 0
+        self._send_deal()
+
+    def acked(self, number: int) -> bool:
+        """Whether every live worker has acknowledged the stage as it was sent last."""
+        hands = self._hands()
+        return self._number == number and bool(hands) and all(h.acked_version >= self._version for h in hands)
+
+    def open(self, at_ns: int, phase: str) -> None:
+        """Send the stage again with the shares as the users are now, then open every gate at that instant."""
+        assert self._dealer is not None
+        self._dealer.deal_anew(self._weights())
+        self._send_deal()
+        self._opened_ns = at_ns
+        self._tell(messages.OPEN, at_ns=at_ns, phase=phase, label=self._label)
+
+    def mark(self, label: str, phase: str, at_ns: int) -> None:
+        """Announce a phase; `drain` closes the gates."""
+        self._label = label
+        self._tell(messages.MARK, at_ns=at_ns, phase=phase, label=label)
+
+    def cut(self) -> None:
+        """Tell every worker to end what is in flight."""
+        for hand in self._hands():
+            hand.send(messages.CUT, {})
+
+    def user_count(self) -> int:
+        """Users that run on all workers."""
+        return self._runner.user_count
+
+    def tally(self, label: str) -> Tally | None:
+        """The counters of a row over all workers; None until every live one has told it."""
+        hands = self._hands()
+        if not all(label in hand.tallies for hand in hands):
+            return None
+        told = [self._as_told(hand, label) for hand in hands]
+        return Tally.merged([*told, *self._lost_tallies.get(label, [])])
+
+    # ---- what the master tells ----
+
+    def welcome(self, hand: Hand) -> None:
+        """Bring a worker that joined up to date: the stage, then what was announced since."""
+        if self._dealer is None:
+            return
+        order = next((order for order in self._dealer.orders() if order.worker == hand.name), None)
+        self._send_order(hand, order or self._guest_order(hand.name))
+        for message, told in self._marks:
+            hand.send(message, told)
+
+    def follow_users(self) -> None:
+        """Give shares to workers whose users have none; called once a second."""
+        if self._dealer is None or self._opened_ns is None or self._closed:
+            return
+        weights = self._weights()
+        with_users = {worker for worker, users in weights if users}
+        with_shares = {worker for worker, users in self._dealer.weights if users}
+        if with_users and with_users != with_shares:
+            self._dealer.reshare(weights, self._offset_ns())
+            self._send_deal()
+
+    def lost(self, hand: Hand) -> None:
+        """A worker is gone: its shares and its quota go to the others, what fell due there is counted."""
+        for label, told in hand.tallies.items():
+            self._lost_tallies.setdefault(label, []).append(told.lost())
+        if self._dealer is None or self._opened_ns is None or self._closed or not self._hands():
+            return
+        tally = hand.tallies.get(self._label)
+        before = self._dealer.unissued
+        self._dealer.lost(
+            hand.name,
+            self._weights(),
+            steady_issued=0 if tally is None else tally.steady_issued,
+            last_seen_ns=max(hand.told_ns - self._opened_ns, 0),
+            offset_ns=self._offset_ns(),
+        )
+        self.unissued[self._label] = self.unissued.get(self._label, 0) + self._dealer.unissued - before
+        self._send_deal()
+
+    # ---- inside ----
+
+    @property
+    def _closed(self) -> bool:
+        return bool(self._marks) and self._marks[-1][1]["phase"] == DRAIN
+
+    def _offset_ns(self) -> int:
+        """From where new shares may hold: as far ahead as a message needs."""
+        assert self._opened_ns is not None
+        return max(self.now_ns() + LEAD_NS - self._opened_ns, 0)
+
+    def _as_told(self, hand: Hand, label: str) -> Tally:
+        """What a worker told of a row; from before it saw the last mark it cannot tell that it is drained."""
+        tally = hand.tallies[label]
+        if hand.marks_seen < len(self._marks):
+            return msgspec.structs.replace(tally, drained=False, warm=False, exhausted=False)
+        return tally
+
+    def _weights(self) -> Weights:
+        """(worker, users) of the live workers; before any user runs, each counts the same."""
+        hands = self._hands()
+        weights = tuple((hand.name, hand.users) for hand in hands)
+        return weights if any(users for _, users in weights) else tuple((hand.name, 1) for hand in hands)
+
+    def _guest_order(self, worker: str) -> StageOrder:
+        """The stage for a worker that has no part in it yet: no share, no quota."""
+        assert self._dealer is not None
+        any_order = self._dealer.orders()[0]
+        return msgspec.structs.replace(any_order, worker=worker, quota=None if any_order.quota is None else 0)
+
+    def _send_deal(self) -> None:
+        assert self._dealer is not None
+        self._version += 1
+        orders = {order.worker: order for order in self._dealer.orders()}
+        for hand in self._hands():
+            self._send_order(hand, orders.get(hand.name) or self._guest_order(hand.name))
+
+    def _send_order(self, hand: Hand, order: StageOrder) -> None:
+        hand.send(messages.STAGE, {"order": order.to_message(), "version": self._version})
+
+    def _tell(self, message: str, **told: Any) -> None:
+        self._marks.append((message, {**told, "mark": len(self._marks) + 1}))
+        for hand in self._hands():
+            hand.send(*self._marks[-1])
