@@ -160,8 +160,8 @@ OPTIONS: tuple[Option, ...] = (
            "Do not verify the server's certificate. Default: off.", kind="flag"),
     Option("--llm-ca-file", "ca_file", values.text, None,
            "PEM file of the authorities to trust. Default: the system's.", "FILE"),
-    Option("--llm-client-cert", "client_cert", values.client_cert, None,
-           "Client certificate: CERT.pem or CERT.pem,KEY.pem. Default: none.", "FILES"),
+    Option("--llm-client-cert", "client_cert", values.text, None,
+           "PEM file with the client's certificate and key. Default: none.", "FILE"),
     Option("--llm-proxy", "proxy", values.proxy, None,
            "Proxy: a URL, or env to take HTTP_PROXY and its kin. Times are less exact through one. "
            "Default: off, the environment's proxies are ignored.", "env|URL", form=False),

@@ -68,7 +68,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive: bool = True
     insecure: bool = False
     ca_file: str | None = None
-    client_cert: tuple[str, str | None] | None = None
+    client_cert: str | None = None
     proxy: str | None = None
     slo: str | None = None
     out: str = "reports"
@@ -175,8 +175,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
 
 
 def _missing_files(settings: Settings) -> Iterator[str]:
-    cert, key = settings.client_cert or (None, None)
-    for flag, path in (("--llm-ca-file", settings.ca_file), ("--llm-client-cert", cert), ("--llm-client-cert", key)):
+    for flag, path in (("--llm-ca-file", settings.ca_file), ("--llm-client-cert", settings.client_cert)):
         if path and not Path(path).is_file():
             yield f"{flag}: there is no file {path}"
 

@@ -265,12 +265,6 @@ def tag(value: str) -> tuple[str, str]:
     return key.strip(), content.strip()
 
 
-def client_cert(value: str) -> tuple[str, str | None]:
-    """Read CERT.pem or CERT.pem,KEY.pem."""
-    cert, _, key = value.partition(",")
-    return text(cert), key.strip() or None
-
-
 def one_of(*names: str) -> Callable[[str], str]:
     """Make a parser that takes one of `names`."""
 

@@ -44,8 +44,6 @@ RIGHT: list[tuple[Callable[[str], Any], str, Any]] = [
     (values.json_object, '{"top_k": 1}', {"top_k": 1}),
     (values.header, "X-Team:  search: web ", ("X-Team", "search: web")),
     (values.tag, "gpus=32", ("gpus", "32")),
-    (values.client_cert, "c.pem,k.pem", ("c.pem", "k.pem")),
-    (values.client_cert, "c.pem", ("c.pem", None)),
     (values.proxy, "env", "env"),
     (values.proxy, "http://user:pw@proxy:3128", "http://user:pw@proxy:3128"),
     (values.switch, "Yes", True),
