@@ -22,14 +22,16 @@ import msgspec
 from gevent.event import Event
 from locust.exception import StopTest
 
+from llm_locust.load.answer import Answer, RequestError, without_secrets
 from llm_locust.load.asking import Turn, chat_prompt, completion_prompt
 from llm_locust.load.backoff import Backoff
 from llm_locust.load.endpoint import Endpoint
 from llm_locust.load.events import FLOW_EXCEPTIONS, llm_events
-from llm_locust.load.flight import Flight, OnToken, asked_facts, build_body, count_tokens, fly
+from llm_locust.load.flight import Flight, OnToken, asked_facts, build_body, count_tokens, fly, request_headers
 from llm_locust.load.gate_types import Ticket
+from llm_locust.load.options import DEFAULT_DIALECT, AskOptions
 from llm_locust.load.stream import TokenEvent
-from llm_locust.load.surroundings import AskOptions, Surroundings
+from llm_locust.load.surroundings import Surroundings
 from llm_locust.measure.finish import Identity, finish_record
 from llm_locust.measure.judge import AskFacts
 from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
@@ -40,35 +42,19 @@ from llm_locust.wire.types import End, Exchange
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_DIALECT = "openai-chat"
-_SHORTEST_SECRET = 4  # shorter header values ("1", "on") are no secrets, and occur in any text
-
 Prompting = Callable[[Ticket], tuple[PromptRequest, bool]]
 """Gives a ticket's prompt, and whether it came before."""
 
 
-class RequestError(Exception):
-    """What Locust's `request` event carries for a failure. Its text is the outcome's name only: Locust keeps one row
-    per text."""
-
-    def __repr__(self) -> str:
-        """Return the outcome's name: what Locust prints."""
-        return str(self)
-
-
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a task gets: the record, and the text of the first choice."""
+class _Request:
+    """What is known of a request before it is sent."""
 
-    record: RequestRecord
-    text: str
-    reasoning: str
-    tool_calls: tuple[tuple[str, str], ...]
-
-    @property
-    def ok(self) -> bool:
-        """Tell whether the request succeeded; HTTP 200 alone is no success."""
-        return self.record.outcome is Outcome.OK
+    ticket: Ticket
+    name: str
+    endpoint: Endpoint
+    options: AskOptions
+    client_request_id: str
 
 
 class LLMClient:
@@ -147,21 +133,18 @@ class LLMClient:
 
     def _request(self, prompting: Prompting, name: str | None) -> Answer:
         here = self._here
-        stream = here.options.body.stream
-        path = here.options.path or (self._dialect.path if stream else self._dialect.document_path)
+        options = here.options
+        stream = options.body.stream
+        path = options.path or (self._dialect.path if stream else self._dialect.document_path)
         ticket = self._admit()
         self._landed.clear()
         outcome = Outcome.CLIENT_ERROR
         try:
-            request = _Request(
-                ticket, name or path, here.endpoints.next(self._host, path), here.options, uuid.uuid4().hex
-            )
-            flight = Flight(
-                reader=self._dialect.reader(stream=stream, n=here.options.body.n), asked=AskFacts(stream=stream)
-            )
-            flight.exchange.start_ns = get_clock().now_ns()
-            here.collector.opened(ticket, request.name, flight.timeline, flight.exchange.start_ns)
-            stop = self._fly(flight, request, prompting)
+            endpoint = here.endpoints.next(self._host, path)
+            request = _Request(ticket, name or path, endpoint, options, uuid.uuid4().hex)
+            reader = self._dialect.reader(stream=stream, n=options.body.n)
+            flight = Flight(reader=reader, asked=AskFacts(stream=stream))
+            stop = self._prepare_and_fly(flight, request, prompting)
             record = self._book(flight, request)
             outcome = record.outcome
         finally:
@@ -169,8 +152,7 @@ class LLMClient:
             self._landed.set()
         if stop is not None:
             raise stop
-        reader = flight.reader
-        answer = Answer(record, reader.text, reader.reasoning_text, reader.tool_calls)
+        answer = Answer.of(record, reader)
         self._tell(answer, request, flight.exchange)
         self._pause(record, flight.exchange)
         return answer
@@ -182,26 +164,44 @@ class LLMClient:
         finally:
             self.waiting = False
 
-    def _fly(self, flight: Flight, request: _Request, prompting: Prompting) -> BaseException | None:
+    def _prepare_and_fly(self, flight: Flight, request: _Request, prompting: Prompting) -> BaseException | None:
         """Build, send and wait for the end; return what is to be raised once the record is booked."""
-        options = request.options
-        exchange = flight.exchange
+        stop: BaseException | None = None
+        ready: httpx.Request | None = None
         try:
-            prompt, repeated = prompting(request.ticket)
-            body = build_body(self._dialect, prompt, options.body)
-            flight.asked = asked_facts(
-                self._dialect, prompt, options.body, body, eos_ignored=options.eos_ignored, prompt_repeated=repeated
-            )
-            fly(flight, self._client(), self._http_request(request, body), options.limits, self._listener(request))
+            ready = self._prepare(flight, request, prompting)
+        except Exception as error:
+            self._fail(flight, error)
+        except BaseException as killed:
+            flight.end(End.STOPPED, type(killed).__name__)
+            stop = killed
+        start_ns = flight.exchange.start_ns = flight.exchange.start_ns or get_clock().now_ns()
+        self._here.collector.opened(request.ticket, request.name, flight.timeline, start_ns)
+        return stop if ready is None else self._fly(flight, request, ready)
+
+    def _prepare(self, flight: Flight, request: _Request, prompting: Prompting) -> httpx.Request:
+        """Build the request: prompt, body, headers. Raises ValueError where the dialect cannot carry the prompt."""
+        options = request.options
+        prompt, repeated = prompting(request.ticket)
+        body = build_body(self._dialect, prompt, options.body)
+        flight.asked = asked_facts(
+            self._dialect, prompt, options.body, body, eos_ignored=options.eos_ignored, prompt_repeated=repeated
+        )
+        headers = {**request_headers(self._dialect, options), "X-Request-Id": request.client_request_id}
+        url = request.endpoint.url
+        return self._client().build_request("POST", url, content=msgspec.json.encode(body), headers=headers)
+
+    def _fly(self, flight: Flight, request: _Request, ready: httpx.Request) -> BaseException | None:
+        options, exchange = request.options, flight.exchange
+        try:
+            fly(flight, self._client(), ready, options.limits, self._listener(request))
             if options.tokenizer is not None:
                 count_tokens(flight, options.tokenizer)
         except FLOW_EXCEPTIONS as stop:  # a listener ends its user in mid-stream
             flight.end(End.STOPPED, type(stop).__name__)
             return stop
         except Exception as error:
-            flight.end(End.SINK_ERROR)
-            flight.asked = replace(flight.asked, client_error=f"{type(error).__name__}: {error}")
-            logger.debug("A request could not be made, or its answer not be read", exc_info=True)
+            self._fail(flight, error)
         except BaseException as stop:
             flight.end(End.STOPPED, type(stop).__name__)
             if isinstance(stop, gevent.Timeout) and exchange.end is End.STOPPED:
@@ -209,23 +209,16 @@ class LLMClient:
             return stop
         return None
 
+    def _fail(self, flight: Flight, error: Exception) -> None:
+        """Note a fault of ours, or of the prompt: the request becomes a `client_error`."""
+        flight.end(End.SINK_ERROR)
+        flight.asked = replace(flight.asked, client_error=f"{type(error).__name__}: {error}")
+        logger.debug("A request could not be made, or its answer not be read", exc_info=True)
+
     def _client(self) -> httpx.Client:
         if self._http is None:
             self._http = http_client(self._here.transport)
         return self._http
-
-    def _http_request(self, request: _Request, body: dict[str, Any]) -> httpx.Request:
-        options = request.options
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": self._dialect.framing.value if options.body.stream else "application/json",
-            "X-Request-Id": request.client_request_id,
-            **self._dialect.headers(options.api_key),
-            **dict(options.headers),
-        }
-        return self._client().build_request(
-            "POST", request.endpoint.url, content=msgspec.json.encode(body), headers=headers
-        )
 
     def _listener(self, request: _Request) -> OnToken | None:
         """Return what tells the listeners of one request's tokens; None while nobody listens."""
@@ -312,25 +305,3 @@ class LLMClient:
             self.waiting = False
             if record.outcome is Outcome.REJECTED:
                 self._here.collector.paused(record.stage, record.name, clock.now_ns() - begun_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What is known of a request before it is sent."""
-
-    ticket: Ticket
-    name: str
-    endpoint: Endpoint
-    options: AskOptions
-    client_request_id: str
-
-
-def without_secrets(record: RequestRecord, options: AskOptions) -> RequestRecord:
-    """Take the key and header values out of an error text: servers do echo a key that they refuse."""
-    if not record.error:
-        return record
-    error = record.error
-    for secret in (options.api_key, *(value for _, value in options.headers)):
-        if secret and len(secret) >= _SHORTEST_SECRET:
-            error = error.replace(secret, "***")
-    return record if error == record.error else msgspec.structs.replace(record, error=error)

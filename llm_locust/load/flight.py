@@ -14,6 +14,7 @@ import httpx
 import msgspec
 from gevent.queue import SimpleQueue
 
+from llm_locust.load.options import AskOptions
 from llm_locust.load.stream import StreamSink, TokenEvent
 from llm_locust.measure.judge import Answer, AskFacts
 from llm_locust.measure.timeline import Timeline
@@ -84,6 +85,16 @@ def build_body(dialect: Dialect, prompt: PromptRequest, options: BodyOptions) ->
     if options.ignore_eos and prompt.output_tokens is None:
         options = msgspec.structs.replace(options, ignore_eos=False)
     return dialect.body(prompt, options)
+
+
+def request_headers(dialect: Dialect, options: AskOptions) -> dict[str, str]:
+    """Return the headers of every request: the dialect's own, then those of the run."""
+    return {
+        "Content-Type": "application/json",
+        "Accept": dialect.framing.value if options.body.stream else "application/json",
+        **dialect.headers(options.api_key),
+        **dict(options.headers),
+    }
 
 
 def fly(

@@ -5,42 +5,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from llm_locust.load.desk import Desk
 from llm_locust.load.endpoint import Endpoints
 from llm_locust.load.gate_types import Gate, Ticket
+from llm_locust.load.options import AskOptions
 from llm_locust.measure.finish import RequestLimits, Samples
 from llm_locust.measure.record import RequestRecord
 from llm_locust.measure.timeline import Timeline
-from llm_locust.prompts.tokenizers import TokenCounter
-from llm_locust.protocol.types import BodyOptions
 from llm_locust.wire.transport import WireTransport
-from llm_locust.wire.types import Limits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskOptions:
-    """What every request of a process has in common; the pre-flight's findings are in it already.
-
-    None means "the user class decides" (``host``, ``dialect``, ``think_time_s``) or the dialect (``path``). Neither
-    ``api_key`` nor ``headers`` show in a repr. ``eos_ignored`` is False where the pre-flight saw the server end early
-    although `ignore_eos` was sent: then lengths are free.
-    """
-
-    host: str | None = None
-    dialect: str | None = None
-    path: str | None = None
-    body: BodyOptions = field(default_factory=BodyOptions)
-    limits: Limits = field(default_factory=Limits)
-    api_key: str | None = field(default=None, repr=False)
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    think_time_s: tuple[float, float] | None = None
-    eos_ignored: bool = True
-    tokenizer: TokenCounter | None = None
-    drain_s: float = 1800.0
-    """How long `User.stop` waits for a request in flight."""
 
 
 class RecordSink(Protocol):
@@ -60,15 +34,54 @@ class RecordSink(Protocol):
 
 
 class Surroundings(Protocol):
-    """All of it. `slo_good` judges a record by the limits per request (None: there are none)."""
+    """All of it."""
 
-    run_id: str
-    worker: str
-    seed: int
-    options: AskOptions
-    gate: Gate
-    collector: RecordSink
-    transport: WireTransport
-    desk: Desk
-    endpoints: Endpoints
-    slo_good: RequestLimits | None
+    @property
+    def run_id(self) -> str:
+        """The run's name, in each record."""
+        ...
+
+    @property
+    def worker(self) -> str:
+        """This process's name, in each record."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """The run's seed; a user's jitter follows from it."""
+        ...
+
+    @property
+    def options(self) -> AskOptions:
+        """What every request has in common."""
+        ...
+
+    @property
+    def gate(self) -> Gate:
+        """Gives leave to send."""
+        ...
+
+    @property
+    def collector(self) -> RecordSink:
+        """Takes the numbers."""
+        ...
+
+    @property
+    def transport(self) -> WireTransport:
+        """The process's sockets and TLS settings."""
+        ...
+
+    @property
+    def desk(self) -> Desk:
+        """Hands out prompts."""
+        ...
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Deals the hosts in turn."""
+        ...
+
+    @property
+    def slo_good(self) -> RequestLimits | None:
+        """Judges a record by the limits per request; None: there are none."""
+        ...

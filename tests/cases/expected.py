@@ -228,7 +228,7 @@ EXPECTED: dict[str, Expected] = {
     ),
     "A33/V2 abort": Expected(
         dialect="sglang-generate", outcome="aborted", ttft_ms=80, ttfa_ms=80, e2e_ms=80, stream_end_ms=90, chunks=1,
-        output_tokens=1, source="usage", text="He", finish_reason="abort", error="too long",
+        output_tokens=1, source="usage", text="He", finish_reason="abort", error="abort",
     ),
     "A34/V1": Expected(
         dialect="tgi-generate", ttft_ms=50, ttfa_ms=50, e2e_ms=90, stream_end_ms=90, tpot_ms=40, icl_ms=(40,),
@@ -253,7 +253,11 @@ EXPECTED: dict[str, Expected] = {
         ttft_ms=100, ttfa_ms=100, e2e_ms=150, stream_end_ms=200, tpot_ms=50, icl_ms=(50,), itl_ms=None, chunks=2,
         output_tokens=2, text="ab",
     ),
-    "A40/V1 RAW": Expected(outcome="rejected", status=429, source=None, finish_reason=None, error="slow", stream_end_ms=12),
+    "A40/V1 RAW": Expected(
+        outcome="rejected", status=429, source=None, finish_reason=None, error="slow", stream_end_ms=12
+    ),
     "A40/V2 RAW": Expected(outcome="rejected", status=503, source=None, finish_reason=None, stream_end_ms=12),
-    "A40/V3 RAW 200 with HTML (login page)": Expected(outcome="http_error", source=None, finish_reason=None, stream_end_ms=12),
+    "A40/V3 RAW 200 with HTML (login page)": Expected(
+        outcome="http_error", source=None, finish_reason=None, error="text/html", stream_end_ms=12
+    ),
 }

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from llm_locust.load.client import Answer
-from llm_locust.load.surroundings import AskOptions
+from llm_locust.load.answer import Answer
+from llm_locust.load.options import AskOptions
 from llm_locust.measure.record import RequestRecord
 from llm_locust.protocol import BodyOptions
 from llm_locust.wire.types import Limits
@@ -78,7 +78,7 @@ def play(mock: MockProcess, name: str, mode: str, *, limits: Limits = Limits()) 
     )
     seen = client_for(options, dialect=expected.dialect)
     seen.client._pause = lambda record, exchange: None  # type: ignore[method-assign]  # it lies outside all latencies
-    answer = seen.client.chat("Hi")
+    answer = seen.client.chat("Hi", output_tokens=64)
     seen.client.close()
     return seen, answer
 
@@ -118,35 +118,37 @@ def test_every_case_has_its_expectation() -> None:
     assert set(EXPECTED) | {STALLED} == set(STREAMS)
 
 
+def server_late_ms(mock: MockProcess, seen: Seen, name: str) -> float:
+    """Tell how late the server itself sent a segment, by its own account: a busy machine is no fault of ours."""
+    mock.truth()
+    (told,) = [line for line in mock.lines() if line["request_id"] == seen.record.client_request_id]
+    wanted_ms = [at_ms for at_ms, piece in STREAMS[name] if piece != b"<FIN>"]
+    sent_ms = [(at_ns - told["arrival_ns"]) / 1e6 for at_ns in told["segment_send_ns"]]
+    if "RAW" not in name:
+        del sent_ms[0]  # the head
+    return max([0.0, *(sent - wanted for sent, wanted in zip(sent_ms, wanted_ms, strict=False))])
+
+
 @pytest.mark.parametrize("name", PLAYED)
 def test_record_of_a_case_when_played_at_its_times(mock: MockProcess, name: str) -> None:
-    """Outcome, tokens, text and every time are those that the stream means."""
+    """Outcome, tokens, text, every time and every gap are those that the stream means.
+
+    Gaps per token are claimed only where the tokens of each chunk are known.
+    """
     seen, answer = play(mock, name, "whole")
-    expected, record = EXPECTED[name], seen.record
+    expected, record, samples = EXPECTED[name], seen.record, seen.samples
     assert facts(record, answer) == timeless(expected)
     assert expected.error in record.error
-    for field in ("ttft_ms", "ttfa_ms", "e2e_ms", "stream_end_ms"):
+    assert len(seen.events) == 1
+    late_ms = server_late_ms(mock, seen, name)
+    for field in ("ttft_ms", "ttfa_ms", "e2e_ms", "stream_end_ms", "tpot_ms"):
         wanted_ms, got_ns = getattr(expected, field), getattr(record, field.replace("_ms", "_ns"))
         if wanted_ms is None:
             assert got_ns is None, field
         else:
-            assert got_ns / 1e6 == pytest.approx(wanted_ms, abs=tolerance_ms(wanted_ms)), field
-    assert len(seen.events) == 1
-    assert record.timestamp_source in (None, "kernel", "user")
-
-
-@pytest.mark.parametrize("name", PLAYED)
-def test_gaps_of_a_case_when_played_at_its_times(mock: MockProcess, name: str) -> None:
-    """TPOT, chunk gaps and token gaps; token gaps are claimed only where the tokens of a chunk are known."""
-    seen, _ = play(mock, name, "whole")
-    expected, record, samples = EXPECTED[name], seen.record, seen.samples
-    assert [ns / 1e6 for ns in samples.icl_ns] == pytest.approx(list(expected.icl_ms), abs=5, rel=0.05)
-    assert [ns / 1e6 for ns in samples.itl_ns] == pytest.approx(list(expected.itl_ms or ()), abs=5, rel=0.05)
-    if expected.tpot_ms is None:
-        assert record.tpot_ns is None
-    else:
-        assert record.tpot_ns is not None
-        assert record.tpot_ns / 1e6 == pytest.approx(expected.tpot_ms, abs=5, rel=0.05)
+            assert got_ns / 1e6 == pytest.approx(wanted_ms, abs=tolerance_ms(wanted_ms) + late_ms), field
+    assert [ns / 1e6 for ns in samples.icl_ns] == pytest.approx(list(expected.icl_ms), abs=5 + late_ms, rel=0.05)
+    assert [ns / 1e6 for ns in samples.itl_ns] == pytest.approx(list(expected.itl_ms or ()), abs=5 + late_ms, rel=0.05)
 
 
 @pytest.mark.parametrize("mode", ["bytes", "joined"])

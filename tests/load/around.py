@@ -12,7 +12,7 @@ from llm_locust.load.client import LLMClient
 from llm_locust.load.desk import Desk
 from llm_locust.load.endpoint import Endpoints
 from llm_locust.load.gate_types import Gate, Ticket
-from llm_locust.load.surroundings import AskOptions
+from llm_locust.load.options import AskOptions
 from llm_locust.measure.finish import RequestLimits, Samples
 from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.measure.timeline import Timeline
@@ -110,7 +110,7 @@ def client_for(options: AskOptions, *, dialect: str | None = None, gate: Gate | 
     """Make a client as a user of that dialect has it."""
     around = Around(options, gate=gate)
     user = SimpleNamespace(dialect=dialect, prompts=None, host=None, context=dict)
-    hook = EventHook()
+    hook = EventHook()  # type: ignore[no-untyped-call]  # Locust's is not annotated
     seen = Seen(LLMClient(user, around, hook), around, user)
-    hook.add_listener(lambda **kwargs: seen.events.append(kwargs))
+    hook.add_listener(lambda **kwargs: seen.events.append(kwargs))  # type: ignore[no-untyped-call]
     return seen

@@ -1,0 +1,53 @@
+"""What a task gets back, what Locust is told of a failure, and how an error text is rid of secrets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from llm_locust.load.options import AskOptions
+from llm_locust.measure.record import Outcome, RequestRecord
+from llm_locust.protocol.types import Reader
+
+_SHORTEST_SECRET = 4  # shorter header values ("1", "on") are no secrets, and occur in any text
+
+
+class RequestError(Exception):
+    """What Locust's `request` event carries for a failure. Its text is the outcome's name only: Locust keeps one row
+    per text."""
+
+    def __repr__(self) -> str:
+        """Return the outcome's name: what Locust prints."""
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a task gets: the record, and the text of the first choice."""
+
+    record: RequestRecord
+    text: str
+    reasoning: str
+    tool_calls: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, record: RequestRecord, reader: Reader) -> Answer:
+        """Join a record and what its reader read."""
+        return cls(record, reader.text, reader.reasoning_text, reader.tool_calls)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the request succeeded; HTTP 200 alone is no success."""
+        return self.record.outcome is Outcome.OK
+
+
+def without_secrets(record: RequestRecord, options: AskOptions) -> RequestRecord:
+    """Take the key and header values out of an error text: servers do echo a key that they refuse."""
+    if not record.error:
+        return record
+    error = record.error
+    for secret in (options.api_key, *(value for _, value in options.headers)):
+        if secret and len(secret) >= _SHORTEST_SECRET:
+            error = error.replace(secret, "***")
+    return record if error == record.error else msgspec.structs.replace(record, error=error)
