@@ -25,7 +25,7 @@ from llm_locust.mock.truth import Told, Truth
 from llm_locust.mock.voices import VOICES, voice_for
 from llm_locust.mock.voices.voice import BadRequestError, chat_prompt, text_prompt
 
-OPEN_PATHS = ("/health", "/health_generate", "/truth")
+OPEN_PATHS = ("/health", "/health_generate", "/truth", "/metrics")
 LOGIN_PAGE = b"<html><body><h1>Sign in</h1></body></html>"
 
 
@@ -40,6 +40,7 @@ class App:
         self.metrics = Metrics()
         self.model = options.model or "mock"
         self._scripts = scripts
+        self._faults = tuple(pair for pair in options.faults if pair[0] != "connect_error")
         self._routes: dict[str, Callable[[Request], Any]] = {
             "/health": lambda request: {},
             "/health_generate": lambda request: {},
@@ -67,6 +68,7 @@ class App:
 
     def _dispatch(self, connection: Connection, request: Request, arrival_ns: int) -> None:
         path = request.path
+        self.truth.paths[path] += 1
         script = self._scripts.get(request.header(b"x-mock-script")) or self._scripts.get(path)
         if script is not None:
             self._play(connection, request, script, arrival_ns)
@@ -119,7 +121,7 @@ class App:
         ask = voice_class.parse(body)
         check_context(ask, self.options)
         told = self.truth.begin(request.header(b"x-request-id"), request.path, arrival_ns)
-        told.fault = draw_fault(self.options.faults, self.options.seed, told.number)
+        told.fault = draw_fault(self._faults, self.options.seed, told.number)
         if told.fault is not None and self._answered_with_fault(connection, told):
             return
         voice = voice_class(ask, f"mock-{told.number}", int(time.time()), self.options.stamp)
@@ -127,7 +129,9 @@ class App:
 
     def _refuse(self, body: Mapping[str, Any]) -> None:
         """Refuse optional fields, wherever the dialect puts them."""
-        given = set(body) | set(body.get("stream_options") or ()) | set(body.get("sampling_params") or ())
+        given = set(body)
+        for nested in ("stream_options", "sampling_params", "parameters", "options"):
+            given |= set(body[nested]) if isinstance(body.get(nested), dict) else set()
         if refused := sorted(given & self.options.refuse):
             raise BadRequestError(f"Unexpected fields: {', '.join(refused)}", self.options.refuse_status)
 

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 COMMENT = b": keep-alive\n\n"
 COMMENTS_PER_STALL = 6
 
+# What the faults make of an answer that is one document.
+DOCUMENT_OUTCOMES = {
+    "cut": "cut",
+    "reset": "cut",
+    "server_error": "http_error",
+    "empty": "empty",
+    "aborted": "aborted",
+    "malformed": "malformed",
+}
+
 
 class Generation:
     """The answer to one request, from its admission to its last byte."""
@@ -37,7 +47,7 @@ class Generation:
         self._fault = told.fault
         self._streamed = voice.ask.stream and told.fault != "not_streamed"
         self._act_at = 0  # the token after which a mid-stream fault happens; 0: none
-        self._bundled: list[bytes] = []
+        self._bundles: dict[int, list[bytes]] = {}
         self._finishes: list[str] = []
         self._left = voice.ask.n
         self._over = False
@@ -88,11 +98,13 @@ class Generation:
         elif fault == "empty":
             for sequence in sequences:
                 sequence.limit_tokens = 1
+        elif longest == 1 and FAULTS[fault].mid_stream:
+            told.outcome = "ok"  # one token has no middle
+            self._fault = told.fault = None
         elif FAULTS[fault].mid_stream:
             self._act_at = act_at
-        if not self._streamed and fault not in ("short", "not_streamed"):
-            # A document has no middle: it is whole, or the connection ends before it.
-            told.outcome = {"cut": "cut", "server_error": "http_error", "empty": "empty"}.get(told.outcome, "ok")
+        if not ask.stream and fault != "short":
+            told.outcome = DOCUMENT_OUTCOMES.get(fault, "ok")
 
     def _outcome_of_short(self, shortened: bool) -> str:
         """Too few tokens are a failure only where a length was demanded and usage tells."""
@@ -110,6 +122,8 @@ class Generation:
             return
         text = JSON_TEXTS[(self._told.number * 7 + sequence.choice * 3 + sequence.generated - 1) % len(JSON_TEXTS)]
         if not self._streamed:
+            if self._fault == "empty":
+                sequence.generated = 0
             if sequence.done:
                 self._choice_done()
             return
@@ -141,18 +155,16 @@ class Generation:
             return True
         if self._fault not in ("bundle_tokens", "bundle_events"):
             return False
-        if self._fault == "bundle_tokens":
-            self._bundled.append(text)
-        else:
-            self._bundled.append(chunk(self._voice.token(sequence, text, monotonic_ns())))
-        if sequence.done or len(self._bundled) >= self._app.options.bundle:
+        together = self._fault == "bundle_tokens"
+        bundle = self._bundles.setdefault(sequence.choice, [])
+        bundle.append(text if together else chunk(self._voice.token(sequence, text, monotonic_ns())))
+        if sequence.done or len(bundle) >= self._app.options.bundle:
             now_ns = monotonic_ns()
-            together, self._bundled, count = b"".join(self._bundled), [], len(self._bundled)
-            if self._fault == "bundle_tokens":
-                together = chunk(self._voice.token(sequence, together, now_ns))
-            self._send_ns += [now_ns] * count
-            self._app.truth.tokens += count
-            self._put(together)
+            joined = b"".join(bundle)
+            self._send_ns += [now_ns] * len(bundle)
+            self._app.truth.tokens += len(bundle)
+            bundle.clear()
+            self._put(chunk(self._voice.token(sequence, joined, now_ns)) if together else joined)
         if sequence.done:
             self._put(chunk(self._voice.choice_end(sequence, self._finishes[sequence.choice])))
             self._choice_done()
@@ -183,7 +195,11 @@ class Generation:
             self._over = True
             self._finish(lambda: self._connection.reply(500, b'{"error":{"message":"engine died","code":500}}'))
             return
+        if self._fault == "aborted":
+            self._finishes = ["abort"] * len(self._finishes)
         document = self._voice.document(texts, self._finishes)
+        if self._fault == "malformed":
+            document = document[:-2]
         self._told.sent_bytes += len(document)
         self._finish(lambda: self._connection.reply(200, document))
 
@@ -205,7 +221,7 @@ class Generation:
             self._end_early(voice.ending_without_finish())
         elif fault == "aborted":
             self._finishes = ["abort"] * voice.ask.n
-            ends = b"".join(voice.choice_end(sequence, "abort") for sequence in voice.sequences)
+            ends = b"".join(voice.choice_end(sequence, "abort") for sequence in voice.sequences if not sequence.done)
             self._end_early(ends + voice.closing())
 
     def _end_early(self, events: bytes) -> None:
@@ -235,10 +251,10 @@ class Generation:
         self._close_books()
         last_act()
 
-    def client_gone(self) -> None:
-        """The client closed first: stop generating for it."""
+    def ended_early(self, by_client: bool) -> None:
+        """The connection ended: stop generating for it."""
         if not self._over:
-            self._told.client_gone = True
+            self._told.client_gone = by_client
             self._close_books()
 
     def _close_books(self) -> None:
@@ -247,6 +263,7 @@ class Generation:
         told.output_tokens = self._voice.output_tokens
         told.cached_tokens = self._voice.cached_tokens
         told.finish_reason = self._finishes[0]
+        told.blocked = self._connection.blocked
         for sequence in sequences:
             self._app.pace.cancel(sequence)
         if not self._streamed and told.completed:

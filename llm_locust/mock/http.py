@@ -46,8 +46,8 @@ class Request:
 class Answer(Protocol):
     """What is being sent on a connection; told when the client goes away first."""
 
-    def client_gone(self) -> None:
-        """The connection ended before the answer was complete."""
+    def ended_early(self, by_client: bool) -> None:
+        """The connection ended before the answer was complete: the client closed it, or this server stops."""
         ...
 
 
@@ -81,6 +81,7 @@ class Connection:
         self._writable: Any = None
         self._end_after_backlog = False
         self.open = True
+        self.blocked = False  # since begin(): bytes had to wait for the client to read
         self._tls: ssl.SSLObject | None = None
         if tls_context is not None:
             self._tls_in, self._tls_out = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -161,6 +162,7 @@ class Connection:
     def begin(self, answer: Answer) -> None:
         """An answer that takes time starts; it is told when the client goes away."""
         self._answer = answer
+        self.blocked = False
 
     def reply(self, status: int, body: bytes, content_type: bytes = b"application/json",
               headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:  # fmt: skip
@@ -188,6 +190,7 @@ class Connection:
             return
         if sent < len(payload):
             self._backlog += payload[sent:]
+            self.blocked = True
             self._writable = get_hub().loop.io(self._sock.fileno(), _WRITE)
             self._writable.start(self._flush)
 
@@ -203,7 +206,7 @@ class Connection:
         if not self._backlog:
             self._stop_flushing()
             if self._end_after_backlog:
-                self.close()
+                self._say_goodbye()
 
     def _stop_flushing(self) -> None:
         if self._writable is not None:
@@ -219,9 +222,21 @@ class Connection:
         if not self._keep_alive:
             self._end_after_backlog = True
             if not self._backlog:
-                self.close()
+                self._say_goodbye()
         elif self._waiting and self.open:
             self._next_request()
+
+    def _say_goodbye(self) -> None:
+        if self._tls is not None:
+            try:
+                self._tls.unwrap()  # sends close_notify; the client's own is not waited for
+            except ssl.SSLError:
+                pass
+            try:
+                self._sock.send(self._tls_out.read(), 0, 0.0)
+            except OSError:
+                pass
+        self.close()
 
     def close(self) -> None:
         """Close with a FIN, whatever was promised."""
@@ -245,10 +260,17 @@ class Connection:
             self._sock.close()
 
     def _lost(self) -> None:
+        self._end_early(by_client=True)
+
+    def stop(self) -> None:
+        """This server stops."""
+        self._end_early(by_client=False)
+
+    def _end_early(self, by_client: bool) -> None:
         answer = self._answer
         self.close()
         if answer is not None:
-            answer.client_gone()
+            answer.ended_early(by_client)
 
 
 def listen(host: str, port: int) -> Any:

@@ -118,4 +118,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         parser.error("--tls-cert and --tls-key belong together")
     if given.profile != "fast" and (given.ttft_ms or given.itl_ms):
         parser.error("--ttft-ms and --itl-ms belong to --profile fast")
+    profile = PROFILES.get(given.profile)
+    if profile is not None and given.max_model_len > profile.kv_tokens:
+        parser.error(f"--max-model-len is more than the KV pool of {profile.kv_tokens} tokens holds")
     return Options(**vars(given))

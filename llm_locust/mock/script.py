@@ -47,8 +47,12 @@ class Script:
 
 def read_scripts(path: Path) -> dict[str, Script]:
     """Read a script file; raises ValueError naming the script that is wrong."""
+    try:
+        contents = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: not a JSON object: {error}") from error
     scripts = {}
-    for name, content in msgspec.json.decode(path.read_bytes(), type=dict[str, Any]).items():
+    for name, content in contents.items():
         try:
             scripts[name] = _script(content)
         except (KeyError, TypeError, ValueError) as error:
@@ -146,12 +150,13 @@ class Player:
         else:
             self._connection.finish()
 
-    def client_gone(self) -> None:
-        """The client closed first."""
+    def ended_early(self, by_client: bool) -> None:
+        """The connection ended before the script did."""
         if not self._over:
-            self._told.client_gone = True
+            self._told.client_gone = by_client
             self._close_books()
 
     def _close_books(self) -> None:
         self._over = True
+        self._told.blocked = self._connection.blocked
         self._truth.end(self._told, monotonic_ns())

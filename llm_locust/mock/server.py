@@ -6,7 +6,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import Any
 
 import gevent
@@ -45,15 +45,16 @@ def serve_from_arguments(argv: Sequence[str] | None) -> int:
 
 def serve(options: Options) -> int:
     """Serve until SIGTERM or SIGINT."""
+    raise_file_limit()
     try:
         scripts = read_scripts(options.script) if options.script else {}
         context = tls_context(options)
+        file = options.truth.open("wb") if options.truth else None
         listener = listen(options.host, options.port)
     except (OSError, ValueError) as error:
         print(f"llm-locust mock: {error}", file=sys.stderr)
         return 1
-    with ExitStack() as stack:
-        file = stack.enter_context(options.truth.open("wb")) if options.truth else None
+    with file or nullcontext():
         truth = Truth(file)
         app = App(options, make_pace(options), truth, scripts)
         acceptor = Acceptor(app, context)
@@ -99,13 +100,24 @@ class Acceptor:
     def close_all(self) -> None:
         """Close what is open; requests in flight are told as incomplete."""
         for connection in list(self._connections):
-            connection.close()
+            connection.stop()
 
 
 def _settle(app: App) -> None:
     """Write finished requests in pieces that hold the pacing loop for less than a millisecond."""
     while True:
         gevent.sleep(0 if app.settle(SETTLE_AT_MOST) else SETTLE_EVERY_S)
+
+
+def raise_file_limit() -> None:
+    """Each stream is an open file: take as many as the system allows."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def tls_context(options: Options) -> ssl.SSLContext | None:

@@ -32,6 +32,7 @@ class Told(msgspec.Struct, kw_only=True):
     sent_bytes: int = 0
     completed: bool = False  # sent to its intended end
     client_gone: bool = False  # the client closed first
+    blocked: bool = False  # the client read too slowly: some instants are those of queueing, not of sending
 
 
 class Truth:
@@ -48,6 +49,7 @@ class Truth:
         self.sent_bytes = 0
         self.refused_connections = 0
         self.outcomes: Counter[str] = Counter()
+        self.paths: Counter[str] = Counter()  # every request of any kind
 
     def begin(self, request_id: str, path: str, arrival_ns: int) -> Told:
         """Note a request that asks for generation (or plays a script)."""
@@ -84,4 +86,5 @@ class Truth:
             "sent_bytes": self.sent_bytes,
             "refused_connections": self.refused_connections,
             "outcomes": dict(self.outcomes),
+            "paths": dict(self.paths),
         }

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from llm_locust.mock.pace import Sequence
-from llm_locust.mock.voices.voice import Ask, Voice, chat_prompt, stop_texts, whole_number
+from llm_locust.mock.voices.voice import Ask, BadRequestError, Voice, chat_prompt, stop_texts, whole_number
 
 _REASONS = {"length": b"length", "stop": b"stop", "abort": b"abort"}
 
@@ -22,6 +22,8 @@ class OllamaChatVoice(Voice):
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Ask:
         options = body.get("options") or {}
+        if not isinstance(options, dict):
+            raise BadRequestError("options must be an object")
         prefix, prompt_tokens = chat_prompt(body.get("messages"))
         return Ask(
             model=str(body.get("model") or "mock"),

@@ -14,6 +14,7 @@ from llm_locust.mock.tokens import TokenKey
 from llm_locust.mock.voices.voice import (
     DONE,
     Ask,
+    BadRequestError,
     Voice,
     chat_prompt,
     stop_texts,
@@ -24,6 +25,8 @@ from llm_locust.mock.voices.voice import (
 
 def _ask(body: Mapping[str, Any], prompt: tuple[tuple[TokenKey, ...], int], limit: int | None) -> Ask:
     options = body.get("stream_options") or {}
+    if not isinstance(options, dict):
+        raise BadRequestError("stream_options must be an object")
     return Ask(
         model=str(body.get("model") or "mock"),
         prefix=prompt[0],
