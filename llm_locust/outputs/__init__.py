@@ -114,7 +114,7 @@ class Outputs:
     def _write_final_stages(self, picture: Picture) -> None:
         """Write stages.csv as it is at the end: first the lines that it has, as a late report may have changed them."""
         final = {row_key(row): stage_line(self.run.run_id, row, picture) for row in all_rows(picture.snapshot)}
-        lines = [STAGES_HEADER, *({key: final[key] for key in self._stage_lines if key in final} | final).values()]
+        lines = [STAGES_HEADER, *(self._stage_lines | final).values()]
         content = "".join(f"{line}\r\n" for line in lines).encode()
         replace_file(self.directory / "stages.csv", content, durable=True)
 
