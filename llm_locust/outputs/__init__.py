@@ -14,7 +14,7 @@ from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs.appendfile import AppendFile, replace_file
 from llm_locust.outputs.disk import Disk
 from llm_locust.outputs.facts import RunFacts, RunState, WorkerFacts
-from llm_locust.outputs.picture import Picture, Progress, SloVerdict, StageVerdict, Validity
+from llm_locust.outputs.picture import Picture, Progress, StageVerdict, Validity
 from llm_locust.outputs.requests_csv import REQUESTS_HEADER, request_line
 from llm_locust.outputs.runconf import copy_locustfiles, run_conf
 from llm_locust.outputs.rundir import make_run_directory, point_latest
@@ -28,7 +28,6 @@ __all__ = [
     "Progress",
     "RunFacts",
     "RunState",
-    "SloVerdict",
     "StageVerdict",
     "TimelineRow",
     "Validity",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -18,9 +18,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from llm_locust.measure.slo import Verdict
 from llm_locust.measure.snapshot import ALL, RUN
 from llm_locust.outputs import numbers
-from llm_locust.outputs.picture import Picture, SloVerdict, StageVerdict, Validity
+from llm_locust.outputs.picture import Picture, StageVerdict, Validity
 from llm_locust.outputs.stage_table import LITERAL_MARK, VERDICT_STYLES, has_few_samples, stage_table
 from llm_locust.outputs.summary import Failure
 from llm_locust.outputs.text import drawn
@@ -182,16 +183,13 @@ def _totals_sentence(picture: Picture) -> str:
     return f"Measured: {numbers.count(values['requests_started'] or 0)} requests: {counts}"
 
 
-def _slo_table(verdicts: Iterable[SloVerdict]) -> Table:
-    table = _plain_table("SLO", ("stage", "condition", "measured", "verdict"))
-    for verdict in verdicts:
-        measured = numbers.three_digits(verdict.measured)
-        if verdict.measured is not None:
-            measured = f"{measured} {verdict.unit}".rstrip()
-        word, style = {True: ("met", "green"), False: ("MISSED", "bold red"), None: ("not judged", "yellow")}[
-            verdict.met
-        ]
-        table.add_row(drawn(verdict.stage), drawn(verdict.condition), measured, Text(word, style))
+def _slo_table(verdicts: Mapping[str, Iterable[Verdict]]) -> Table:
+    table = _plain_table("SLO", ("stage", "demand", "measured", "samples", "verdict"))
+    for stage, clauses in verdicts.items():
+        for clause in clauses:
+            measured = f"{numbers.three_digits(clause.got)} {'' if clause.got is None else clause.unit}".rstrip()
+            verdict = Text("met", "green") if clause.passed else Text("MISSED", "bold red")
+            table.add_row(drawn(stage), drawn(clause.clause), measured, numbers.count(clause.n), verdict)
     return table
 
 
@@ -206,5 +204,7 @@ def _failure_table(failures: Iterable[Failure]) -> Table:
 def _plain_table(title: str, columns: Iterable[str]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in ("measured", "requests") else "left", overflow="fold")
+        table.add_column(
+            column, justify="right" if column in ("measured", "samples", "requests") else "left", overflow="fold"
+        )
     return table

@@ -9,6 +9,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from llm_locust.measure.slo import Verdict
 from llm_locust.measure.snapshot import Snapshot
 
 
@@ -34,17 +35,6 @@ class StageVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SloVerdict:
-    """One condition of the SLO in one stage; ``measured`` and ``met`` are None where there was nothing to judge."""
-
-    stage: str
-    condition: str  # as it was asked for: "p99(ttft)<2s"
-    measured: float | None
-    unit: str
-    met: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far the run is. ``left_s`` is the least time left; None where nobody knows."""
 
@@ -60,10 +50,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One instant of a run. ``verdicts`` by stage, `RUN` for the whole; ``skipped``: stage → why it was not run."""
+    """One instant of a run.
+
+    ``verdicts`` by stage, `RUN` for the whole; ``slo``: stage → what became of each clause; ``skipped``: stage → why it
+    was not run.
+    """
 
     snapshot: Snapshot
     verdicts: Mapping[str, StageVerdict]
-    slo: tuple[SloVerdict, ...] = ()
+    slo: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None

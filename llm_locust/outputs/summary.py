@@ -6,7 +6,7 @@ Knows no files. Names of numbers are those of the metric table; instants are ISO
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -95,7 +95,7 @@ def _numbers(picture: Picture) -> dict[str, Any]:
     snapshot = picture.snapshot
     return {
         "verdict": picture.verdicts.get(snapshot.run.stage),
-        "slo": picture.slo,
+        "slo": [{"stage": stage, **asdict(clause)} for stage, clauses in picture.slo.items() for clause in clauses],
         "totals": snapshot.run.values,
         "stages": [_stage(row, picture) for row in snapshot.rows],
         "excluded": [_stage(row, picture) for row in snapshot.excluded],

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from llm_locust.measure.metrics import STAGE_COLUMNS
 from llm_locust.measure.rows import Value
+from llm_locust.measure.slo import Verdict
 from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageRow
-from llm_locust.outputs.picture import Picture, Progress, SloVerdict, StageVerdict, Validity
+from llm_locust.outputs.picture import Picture, Progress, StageVerdict, Validity
 
 AT_EPOCH_NS = 1_772_359_500_250_000_000
 
@@ -59,7 +60,7 @@ def picture(
     *rows: StageRow,
     excluded: tuple[StageRow, ...] = (WARMUP,),
     verdicts: Mapping[str, StageVerdict] | None = None,
-    slo: tuple[SloVerdict, ...] = (),
+    slo: Mapping[str, tuple[Verdict, ...]] | None = None,
     skipped: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Picture:
@@ -68,7 +69,7 @@ def picture(
     return Picture(
         snapshot=Snapshot(AT_EPOCH_NS, rows, excluded, WHOLE_RUN),
         verdicts=verdicts or {row.stage: valid for row in rows} | {RUN: valid},
-        slo=slo,
+        slo=slo or {},
         skipped=skipped or {},
         progress=progress,
     )

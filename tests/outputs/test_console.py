@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from llm_locust.measure.slo import Verdict
 from llm_locust.measure.snapshot import RUN
 from llm_locust.outputs import numbers
 from llm_locust.outputs.console import Screen, next_steps
-from llm_locust.outputs.picture import Picture, Progress, SloVerdict, StageVerdict, Validity
+from llm_locust.outputs.picture import Picture, Progress, StageVerdict, Validity
 from llm_locust.outputs.summary import Failure
 from tests.outputs.pictures import FIRST, SECOND, closed, picture, stage_row
 
@@ -163,10 +164,10 @@ Measurement: INVALID
   totals differ
   64 users: SATURATED
 SLO
-stage     condition     measured  verdict
-8 users   p99(ttft)<2s  1,560 ms  met
-64 users  p99(ttft)<2s  6,874 ms  MISSED
-64 users  p99(itl)<1s          –  not judged
+stage     demand         measured  samples  verdict
+8 users   ttft p99 < 2s  1,560 ms       24  met
+64 users  ttft p99 < 2s  6,874 ms    1,234  MISSED
+64 users  itl p99 < 1s          –        0  MISSED
 Failures, all phases
 outcome        status  requests  first message
 server_error   200            4  模型 "x"␛[31m
@@ -184,11 +185,13 @@ def test_end_when_much_went_wrong() -> None:
             RUN: StageVerdict(validity=Validity.INVALID, reasons=("totals differ",), findings=("64 users: SATURATED",)),
             "8 users": StageVerdict(validity=Validity.VALID),
         },
-        slo=(
-            SloVerdict(stage="8 users", condition="p99(ttft)<2s", measured=1560.0, unit="ms", met=True),
-            SloVerdict(stage="64 users", condition="p99(ttft)<2s", measured=6874.4, unit="ms", met=False),
-            SloVerdict(stage="64 users", condition="p99(itl)<1s", measured=None, unit="ms", met=None),
-        ),
+        slo={
+            "8 users": (Verdict("ttft p99 < 2s", "ttft_ms_p99", "ms", "< 2s", 1560.0, 24, True),),
+            "64 users": (
+                Verdict("ttft p99 < 2s", "ttft_ms_p99", "ms", "< 2s", 6874.4, 1234, False),
+                Verdict("itl p99 < 1s", "itl_ms_p99", "ms", "< 1s", None, 0, False),
+            ),
+        },
         skipped={"128 users": "over 50 % of the requests failed"},
     )
     failures = [

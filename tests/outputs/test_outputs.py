@@ -21,6 +21,7 @@ import pytest
 
 from llm_locust.measure.metrics import STAGE_COLUMNS
 from llm_locust.measure.seconds import SECOND_COLUMNS, SecondRow
+from llm_locust.measure.slo import Verdict
 from llm_locust.measure.snapshot import RUN
 from llm_locust.outputs import Outputs, RunFacts, RunState, StageVerdict, TimelineRow, Validity, WorkerFacts
 from llm_locust.outputs.readers import read_requests, read_stages, read_summary, read_timeline
@@ -161,7 +162,8 @@ def test_files_when_a_run_is_flushed_and_closed(outputs: Outputs, directory: Pat
     outputs.flush(picture(FIRST, SECOND, verdicts={"8 users": done, "64 users": running}), [], [])
     midway = (directory / "stages.csv").read_bytes()
     assert read_stages(directory)["phase"].tolist() == ["steady", "warmup"]
-    last = picture(FIRST, SECOND, verdicts={"8 users": done, "64 users": done, RUN: done})
+    slo = {"8 users": (Verdict("ttft p99 < 2s", "ttft_ms_p99", "ms", "< 2s", 1560.0, 24, True),)}
+    last = picture(FIRST, SECOND, verdicts={"8 users": done, "64 users": done, RUN: done}, slo=slo)
     assert outputs.close(last, [BARE], [second(101, ttft_ms_p50=0.4)], RunState.FINISHED) == ()
 
     requests = "".join(f"{line}\r\n" for line in (REQUESTS_HEADER, request_line(WHOLE), request_line(BARE)))
@@ -191,6 +193,18 @@ def test_files_when_a_run_is_flushed_and_closed(outputs: Outputs, directory: Pat
     assert (summary["state"], summary["updated"]) == ("finished", "2026-03-01T18:05:00.250000+08:00")
     assert summary["stages"][1]["metrics"] == dict(SECOND.values)
     assert summary["totals"]["requests_ok"] == 1258
+    assert summary["slo"] == [
+        {
+            "stage": "8 users",
+            "clause": "ttft p99 < 2s",
+            "metric": "ttft_ms_p99",
+            "unit": "ms",
+            "wanted": "< 2s",
+            "got": 1560.0,
+            "n": 24,
+            "passed": True,
+        }
+    ]
     assert summary["failures"] == [
         {"outcome": "connect_error", "http_status": None, "count": 1, "sample": "ConnectionRefusedError"}
     ]
