@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 from llm_locust.protocol import get_dialect, make_decoder
 
@@ -67,6 +68,11 @@ def read_all(name: str, segments: list[bytes]) -> int:
     return arrivals
 
 
+def _load_all(payloads: list[bytes]) -> None:
+    for payload in payloads:
+        json.loads(payload)
+
+
 def main() -> None:
     """Print the table."""
     print(f"{'stream':28} {'one a read':>11} {'ten a read':>11} {'half reads':>11} {'json.loads':>11}   us/event")
@@ -75,8 +81,8 @@ def main() -> None:
         tens = [b"".join(single[i : i + 10]) for i in range(0, EVENTS, 10)]
         halves = [part for segment in single for part in (segment[:90], segment[90:])]
         assert read_all(name, single) == read_all(name, tens) == read_all(name, halves) == EVENTS
-        times = [best_us(lambda cut=cut: read_all(name, cut)) for cut in (single, tens, halves)]  # type: ignore[misc]
-        loads = best_us(lambda payloads=payloads: [json.loads(payload) for payload in payloads])  # type: ignore[misc]
+        times = [best_us(partial(read_all, name, segments)) for segments in (single, tens, halves)]
+        loads = best_us(partial(_load_all, payloads))
         print(f"{label:28} " + " ".join(f"{us:11.2f}" for us in (*times, loads)) + f"   {loads / times[0]:.1f} x")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from llm_locust.protocol import Arrival, Event, Reader, get_dialect, make_decoder
 
@@ -59,3 +61,20 @@ def by_byte(data: bytes) -> list[tuple[int, bytes]]:
 def chunk(body: str) -> bytes:
     """Frame one JSON text as an SSE event."""
     return b"data: " + body.encode() + b"\n\n"
+
+
+def chat(*events: dict[str, Any] | str, dialect: str = "openai-chat", n: int = 1) -> Played:
+    """Play events of one stream."""
+    bodies = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return play(dialect, [(i, chunk(body)) for i, body in enumerate(bodies)], n=n)
+
+
+def delta(index: int = 0, finish: str | None = None, usage: object = None, **fields: Any) -> dict[str, Any]:
+    """Return one chat chunk."""
+    choice = {"index": index, "delta": fields, "finish_reason": finish}
+    return {"id": "r1", "choices": [choice], **({} if usage is None else {"usage": usage})}
+
+
+def used(tokens: object, prompt: object = 7, **more: object) -> dict[str, object]:
+    """Return a usage object."""
+    return {"prompt_tokens": prompt, "completion_tokens": tokens, **more}
