@@ -1,4 +1,4 @@
-"""From records over the real aggregate to the files: a request of one token has no TPOT anywhere, and no zero for it."""
+"""From records over the real aggregate to the files: one token means no TPOT anywhere, and no zero for it."""
 
 from __future__ import annotations
 
