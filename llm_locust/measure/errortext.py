@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 LIMIT = 200
+READ_BYTES = 65_536
+"""Of a page or a plain text no more is looked at."""
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _HIDDEN = re.compile(r"<(script|style)\b.*?(</\1>|$)|<!--.*?(-->|$)", re.IGNORECASE | re.DOTALL)
@@ -20,9 +22,9 @@ _TAG = re.compile(r"<[^>]*>")
 
 def server_message(body: bytes) -> str:
     """Return the message of an error body; empty where there is none that is safe to show."""
-    text = body.decode("utf-8", "replace").strip()
-    if text.startswith(("{", "[")):
+    if body.lstrip()[:1] in (b"{", b"["):
         return _shorten(_of_json(body))
+    text = body[:READ_BYTES].decode("utf-8", "replace").strip()
     if text.startswith("<"):
         title = _TITLE.search(text)
         text = _TAG.sub(" ", title.group(1) if title else _HIDDEN.sub(" ", text))

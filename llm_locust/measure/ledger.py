@@ -43,7 +43,7 @@ class Ending(NamedTuple):
 class Stream:
     """One request in flight, as the ledger knows it."""
 
-    __slots__ = ("booked", "booked_events", "booked_until_ns", "ending", "name", "start_ns", "timeline")
+    __slots__ = ("booked", "booked_events", "booked_until_ns", "ending", "first_event", "name", "start_ns", "timeline")
 
     def __init__(self, name: int, start_ns: int, timeline: Timeline) -> None:
         self.name = name
@@ -51,6 +51,7 @@ class Stream:
         self.timeline = timeline
         self.booked = False
         self.booked_events = 0
+        self.first_event = 0
         self.booked_until_ns = start_ns
         self.ending: Ending | None = None
 
@@ -110,6 +111,12 @@ class Ledger:
         end_ns = stream.start_ns + (record.stream_end_ns or 0)
         stream.ending = Ending(max(end_ns, last_ns or end_ns), record, samples)
         self._levels.step(stream.ending.at_ns, self._names[stream.name], -1)
+
+    def restart(self) -> None:
+        """Forget what was harvested, as its aggregate does at a reset: streams in flight count from here on."""
+        for stream in self._streams:
+            stream.first_event = stream.booked_events
+        self._levels.restart()
 
     def backlog(self, at_ns: int, waiting: int) -> None:
         """Note how many arrivals wait from this instant on; the stage's highest is `backlog_max`."""
@@ -288,8 +295,8 @@ def _ended_tokens(stream: Stream, ending: Ending) -> tuple[Ints, Ints]:
     known = known_tokens(cumulative)
     weights = arrivals if known is None else known
     tokens = weights if total is None else final_tokens(weights, total)
-    booked = stream.booked_events
+    booked, first = stream.booked_events, stream.first_event
     if booked:
         tokens = tokens.copy()
         tokens[:booked] -= running_tokens(cumulative[:booked], 0, arrivals[:booked])
-    return at_ns, tokens
+    return at_ns[first:], tokens[first:]

@@ -41,6 +41,11 @@ class Levels:
             insort(self._steps, (at_ns, waiting - self._backlog, (STAGE_WIDE, "backlog")))
             self._backlog = waiting
 
+    def restart(self) -> None:
+        """Tell the highest values of the running second anew."""
+        self._told.clear()
+        self._told_second = 0
+
     def settle(self, until_ns: int, mark_at: list[int], mark_of: list[tuple[str, str]]) -> None:
         """Tell the highest values up to `until_ns`, by second and by the phase that the marks tell."""
         if self._settled_ns is None:

@@ -1,0 +1,1 @@
+"""Tests of the metrics: known answers and properties, without a socket or a clock."""
