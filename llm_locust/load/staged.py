@@ -1,0 +1,205 @@
+"""The base of the suite's load shapes: a plan of stages under the run's options, checked before any load.
+
+Knows no sockets and no clock; the conductor that the plugin gives it does the work.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar
+
+import msgspec
+from locust import LoadTestShape
+from locust.util.timespan import parse_timespan
+
+from llm_locust.load.conductor import Conductor
+from llm_locust.load.plan import (
+    FLAGS,
+    Count,
+    PlanSettings,
+    arrival_spec,
+    given_load_options,
+    least_duration_s,
+    spread_s,
+    stage_problems,
+)
+from llm_locust.load.stage import Stage, Warmup
+
+Duration = str | float
+"""Seconds, or a text like 90s, 5m, 1h30m."""
+
+
+class StagedShape(LoadTestShape):
+    """A load shape made of stages. ``takes`` names the options (fields of the settings) that it understands."""
+
+    abstract = True
+    use_common_options = True
+
+    takes: ClassVar[frozenset[str]] = frozenset({"warmup"})
+    varies: ClassVar[str] = ""
+    """What the shape varies by itself, said where an option is refused."""
+    warmup: ClassVar[str | int | None] = None
+    requests: ClassVar[int | Sequence[int] | None] = None
+    input_tokens: ClassVar[str | int] = ""
+    output_tokens: ClassVar[str | int] = ""
+    prompts: ClassVar[str] = ""
+    min_requests_per_user: ClassVar[int] = 3
+    max_hold: ClassVar[Duration] = "1h"
+
+    begin: Callable[[StagedShape], Conductor]
+    """Makes the conductor of a run; set by the plugin before the shape ticks."""
+    conductor: Conductor | None = None
+
+    @abstractmethod
+    def stages(self, settings: PlanSettings) -> list[Stage]:
+        """Give the stages of the plan; ValueError says what is wrong."""
+
+    def plan(self, settings: PlanSettings) -> list[Stage]:
+        """Give the plan: the stages with labels of their own. Raises ValueError with every problem found."""
+        problems = self.problems(settings)
+        if problems:
+            raise ValueError("; ".join(problems))
+        return _with_unique_labels(self.stages(settings))
+
+    def problems(self, settings: PlanSettings) -> list[str]:
+        """Name everything that is wrong with the plan, before any load."""
+        problems = list(self._refused(settings))
+        try:
+            stages = self.stages(settings)
+        except ValueError as error:
+            return [*problems, f"{self.name()}: {error}"]
+        problems += stage_problems(stages)
+        least_s = least_duration_s(stages)
+        if "run_time_s" not in self.takes and settings.run_time_s is not None and settings.run_time_s < least_s:
+            problems.append(
+                f"--run-time is {settings.run_time_s:g} s, but {self.name()} needs at least {least_s:g} s: leave it out"
+            )
+        return problems
+
+    def _refused(self, settings: PlanSettings) -> Iterator[str]:
+        for field in given_load_options(settings):
+            if field in self.takes or field == "run_time_s":
+                continue
+            yield f"{FLAGS[field]} does not apply to {self.name()}" + (f": it {self.varies}" if self.varies else "")
+
+    def tick(self) -> tuple[int, float] | None:
+        """Answer Locust once a second."""
+        if self.conductor is None:
+            self.conductor = self.begin(self)
+        return self.conductor.tick()
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the name by which the shape is chosen."""
+        return cls.__name__
+
+    def stage(
+        self,
+        settings: PlanSettings,
+        label: str,
+        users: int,
+        *,
+        hold: Duration | None = None,
+        requests: int | None = None,
+        rate_per_s: float | None = None,
+    ) -> Stage:
+        """Make one stage under the run's options; a given number of requests ends it, else its hold."""
+        hold_s = None if hold is None else seconds(hold)
+        law = None if rate_per_s is None else arrival_spec(settings)
+        return Stage(
+            label=label,
+            users=users,
+            rate_per_s=rate_per_s,
+            arrivals=law,
+            hold_s=None if requests is not None else hold_s,
+            requests=requests,
+            warmup=warmup_of(settings, self.warmup),
+            spread_s=spread_s(settings, users, hold_s) if law is None else 0.0,
+            min_requests_per_user=self.min_requests_per_user,
+            max_hold_s=seconds(self.max_hold),
+            prompts=self.prompts,
+            input_tokens=length_of(settings, "input_tokens", self.input_tokens),
+            output_tokens=length_of(settings, "output_tokens", self.output_tokens),
+        )
+
+    def requests_of(self, settings: PlanSettings, users: int, place: int, stages: int) -> int | None:
+        """Give the requests of the stage at a place: one number for all, or one each; None: it ends by its hold."""
+        if "hold_s" in settings.given:
+            if settings.requests:
+                raise ValueError("--llm-hold and --llm-requests both end a stage; give one of them")
+            return None
+        counts: Sequence[Count | int] = settings.requests or ()
+        if not counts and self.requests is not None:
+            counts = [self.requests] if isinstance(self.requests, int) else self.requests
+        if not counts:
+            return None
+        if len(counts) not in (1, stages):
+            raise ValueError(f"{len(counts)} numbers of requests for {stages} stages; give one, or one a stage")
+        count = counts[place if len(counts) > 1 else 0]
+        return count if isinstance(count, int) else count.total(users)
+
+
+def seconds(value: Duration) -> float:
+    """Read a duration of a class attribute; ValueError where it is none."""
+    if not isinstance(value, str):
+        return float(value)
+    try:
+        return float(parse_timespan(value))
+    except ValueError:
+        raise ValueError(f"'{value}' is not a duration; right are 90s, 5m, 1h30m") from None
+
+
+def warmup_of(settings: PlanSettings, own: str | int | None) -> Warmup:
+    """Choose the warm-up: the option's where given, else the shape's: 1 (requests a user), 30s, 0."""
+    if own is None or "warmup" in settings.given:
+        return Warmup(settings.warmup.requests_per_user, settings.warmup.duration_s)
+    if isinstance(own, int) or own.isdecimal():
+        return Warmup(int(own))
+    return Warmup(0, seconds(own))
+
+
+def hold_of(settings: PlanSettings, hold: Duration) -> Duration:
+    """Choose the hold: the option's where given."""
+    return hold if settings.hold_s is None else settings.hold_s
+
+
+def length_of(settings: PlanSettings, field: str, own: str | int) -> str:
+    """Spell a token length: the option's where given, else the shape's."""
+    given = getattr(settings, field)
+    return str(given) if field in settings.given and given is not None else str(own)
+
+
+def require_levels(levels: Sequence[int]) -> None:
+    """Refuse levels that are no users, or stand there twice."""
+    wrong = [level for level in levels if not isinstance(level, int) or level < 1]
+    if wrong or not levels:
+        raise ValueError(f"levels {tuple(levels)}: each must be a whole number of users, at least 1")
+    if len(set(levels)) < len(levels):
+        raise ValueError(f"levels {tuple(levels)}: a level stands there twice")
+
+
+def require_rates(settings: PlanSettings, rates: Sequence[float]) -> None:
+    """Refuse rates that are none, and the law that knows no rate."""
+    if not rates or any(rate <= 0 for rate in rates):
+        raise ValueError(f"rates {tuple(rates)}: each must be above 0")
+    if settings.arrivals.law == "trace":
+        raise ValueError("--llm-arrivals trace: a trace has its own instants; use TraceReplay")
+
+
+def running_through(rows: Sequence[Stage]) -> list[Stage]:
+    """Let the rows follow each other without a pause."""
+    first, *rest = rows
+    return [first, *(msgspec.structs.replace(row, through=True, spread_s=0.0) for row in rest)]
+
+
+def _with_unique_labels(stages: Iterable[Stage]) -> list[Stage]:
+    """Number labels that come again: rate-5, rate-20, rate-5-2."""
+    seen: dict[str, int] = {}
+    result = []
+    for stage in stages:
+        seen[stage.label] = seen.get(stage.label, 0) + 1
+        again = seen[stage.label]
+        label = stage.label if again == 1 else f"{stage.label}-{again}"
+        result.append(msgspec.structs.replace(stage, label=label))
+    return result
