@@ -111,3 +111,20 @@ class HealthBook:
         """The lag that 99 % of the ticks kept; None before the first."""
         p99_ns = self._lags.quantile(0.99)
         return None if p99_ns is None else p99_ns / 1e6
+
+
+class HealthBooks:
+    """The health of all processes by stage, and of single workers."""
+
+    def __init__(self) -> None:
+        self._stages: dict[str, HealthBook] = {}
+        self.latest: dict[str, dict[str, Any]] = {}
+
+    def add(self, stage: str, worker: str, taken: dict[str, Any]) -> None:
+        """Add what one process said with a report of a stage."""
+        self._stages.setdefault(stage, HealthBook()).add(taken)
+        self.latest[worker] = taken
+
+    def of(self, stage: str) -> HealthBook:
+        """The book of a stage, an empty one where nothing was told."""
+        return self._stages.get(stage) or HealthBook()

@@ -44,32 +44,42 @@ class Issuer:
         self._stage_prompts = stage_prompts
         self._order: StageOrder | None = None
         self._label = ""
+        self.phase = ""
+        """The phase that was announced last."""
 
     @property
     def label(self) -> str:
         """The row that is announced last; "" before the first stage."""
         return self._label
 
+    @property
+    def number(self) -> int | None:
+        """The number of the stage, None before the first."""
+        return None if self._order is None else self._order.number
+
     def begin_stage(self, order: StageOrder) -> None:
         """Take a stage with its gate closed, or new shares, rates and quota of the running one."""
         if self._order is None or self._order.number != order.number:
             self._label = order.label
+            self.phase = ""
         self._order = order
         self.gate.begin_stage(order, self._stage_prompts(order))
 
     def open(self, at_ns: int, phase: str, label: str | None = None) -> None:
         """Issue from that instant on."""
+        self.phase = phase
         self.collector.mark(at_ns, label or self._label, phase)
         self.gate.open(at_ns, phase)
 
     def mark(self, label: str, phase: str, at_ns: int) -> None:
         """Begin a phase, and a row where the label is new; `drain` closes the gate."""
-        self._label = label
+        self._label, self.phase = label, phase
         self.collector.mark(at_ns, label, phase)
         self.gate.mark(phase, at_ns, label)
 
     def close(self) -> None:
         """Issue nothing more."""
+        self.phase = DRAIN
         self.collector.mark(self.now_ns(), self._label, DRAIN)
         self.gate.close()
 

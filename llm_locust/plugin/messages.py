@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ RUN = "llm_run"
 READY = "llm_ready"
 STAGE = "llm_stage"
 STAGE_ACK = "llm_stage_ack"
+TALLY = "llm_tally"
 OPEN = "llm_open"
 MARK = "llm_mark"
 ACK = "llm_ack"
@@ -55,16 +57,21 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
 class Final(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's account at the end of its part in a run: what it booked, and how many reports carried it.
 
-    `listener_errors` counts exceptions of listeners that Locust or `llm_events` caught in that process.
+    `in_flight` are requests that even a cut could not end. `listener_errors` counts exceptions of listeners that
+    Locust or `llm_events` caught in that process.
     """
 
     run_id: str
     part: int
     last_seq: int
     totals: dict[str, int]
-    unfinished: int
+    in_flight: int
     listener_errors: int
-    task_errors: int
+
+
+def suite_version() -> str:
+    """The version of this installation."""
+    return version("llm-locust")
 
 
 def to_message(value: msgspec.Struct) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_locust.prompts.lengths import parse_length
+from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix
 
 from . import values
 
@@ -102,7 +103,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("--llm-output-tokens", "output_tokens", parse_length, None,
            "Output limit in tokens, written like --llm-input-tokens. Default: the shape's, else the dataset's, "
            "else 2048.", "N|A-B"),
-    Option("--llm-shared-prefix", "shared_prefix", values.shared_prefix, values.SharedPrefix(),
+    Option("--llm-shared-prefix", "shared_prefix", SharedPrefix.parse, NOT_SHARED,
            "Share of each prompt that all have in common: 0.5; or within groups: 0.9:16. "
            "Default: 0, each prompt is unique.", "RATIO[:GROUPS]"),
     Option("--llm-tokenizer", "tokenizer", values.text, None,

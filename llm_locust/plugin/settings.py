@@ -16,6 +16,7 @@ import msgspec
 
 from llm_locust.outputs.runconf import OptionValue
 from llm_locust.prompts.lengths import Length
+from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix
 from llm_locust.wire.types import Limits
 
 from . import options, values
@@ -45,7 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prompts: str = "synthetic"
     input_tokens: Length | None = None
     output_tokens: Length | None = None
-    shared_prefix: values.SharedPrefix = values.SharedPrefix()
+    shared_prefix: SharedPrefix = NOT_SHARED
     tokenizer: str | None = None
     max_context_tokens: int | None = None
     seed: int | None = None

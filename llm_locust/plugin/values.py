@@ -45,13 +45,6 @@ class Warmup(msgspec.Struct, frozen=True):
     duration_s: float = 0.0
 
 
-class SharedPrefix(msgspec.Struct, frozen=True):
-    """The share of each prompt that it has in common with the others of its group."""
-
-    ratio: float = 0.0
-    groups: int = 1
-
-
 def text(value: str) -> str:
     """Take any text that is not empty."""
     if not value.strip():
@@ -210,18 +203,6 @@ def seconds_range(value: str) -> tuple[float, float]:
         raise ValueError(f"{value!r} is not a think time; right are 2s or 1-5 (seconds)") from None
     if result[0] > result[1]:
         raise ValueError(f"{value!r} runs backwards; right is 1-5")
-    return result
-
-
-def shared_prefix(value: str) -> SharedPrefix:
-    """Read a share 0..1 of common prefix, with groups where given: 0.5, 0.9:16."""
-    ratio, _, groups = value.strip().partition(":")
-    try:
-        result = SharedPrefix(number(ratio), positive(groups) if groups else 1)
-    except ValueError:
-        result = SharedPrefix(2.0)
-    if result.ratio > 1:
-        raise ValueError(f"{value!r} is not a share; right are 0.5 or 0.9:16 (in 16 groups)")
     return result
 
 

@@ -1,0 +1,384 @@
+"""The master's account of its workers: who they are, what they reported, what they owe, what was lost with them.
+
+One `Account` per worker and run. A worker is lost when Locust has missed its heartbeats, or when it went
+without handing in; it is named with the time of its last report and the streams that it had open.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gevent
+import msgspec
+from locust.exception import RPCError
+from locust.runners import STATE_MISSING
+
+from llm_locust.load.stage import Tally
+from llm_locust.measure.aggregate import Aggregate
+from llm_locust.measure.record import RequestRecord
+from llm_locust.outputs import WorkerFacts
+
+from . import messages
+from .collector import from_tuples
+from .crew import Asked, MasterCrew
+from .health import HealthBooks
+from .messages import Final, Hello, RunOrder, to_message
+from .reports import REPORT_KEY, Inbox
+from .secrets import Secrets
+from .state import LLM
+
+logger = logging.getLogger(__name__)
+
+READY_WAIT_S = 10.0
+UNFINISHED_WAIT_S = 15.0
+WATCH_EVERY_S = 0.5
+
+
+@dataclass(slots=True)
+class Account:
+    """One worker: `name` is what its records carry, `client_id` Locust's name for it."""
+
+    name: str
+    client_id: str
+    hello: Hello
+    runner: Any
+    inbox: Inbox = field(default_factory=lambda: Inbox(""))
+    ready: bool = False
+    problem: str = ""
+    acked_version: int = 0
+    marks_seen: int = 0
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    told_ns: int = 0
+    in_flight: int = 0
+    reported_s: float | None = None
+    harvested_epoch_s: int = 0
+    totals: Counter[str] = field(default_factory=Counter)
+    clock_offset_ns: int = 0
+    clock_uncertainty_ns: int | None = None
+    final: Final | None = None
+    lost_s: float | None = None
+
+    @property
+    def users(self) -> int:
+        """Users that run there, as Locust knows them."""
+        node = self.runner.clients.get(self.client_id)
+        return 0 if node is None else int(node.user_count)
+
+    @property
+    def gone(self) -> bool:
+        """Whether Locust has lost it, or it has left."""
+        node = self.runner.clients.get(self.client_id)
+        return node is None or node.state == STATE_MISSING
+
+    def send(self, message: str, data: Any) -> None:
+        """Send it a message; one that cannot be sent is logged (a dead connection is found by heartbeats)."""
+        try:
+            self.runner.send_message(message, data, self.client_id)
+        except RPCError as error:
+            logger.warning("llm-locust: %s could not be sent to %s: %s", message, self.name, error)
+
+    def begin_run(self, run_id: str, part: int) -> None:
+        """Start the account of another run."""
+        self.inbox = Inbox(run_id, part)
+        self.ready, self.problem = False, ""
+        self.acked_version = self.marks_seen = self.in_flight = self.harvested_epoch_s = 0
+        self.tallies = {}
+        self.totals = Counter()
+        self.final = None
+        self.reported_s = self.lost_s = None
+
+    def facts(self) -> WorkerFacts:
+        """What the summary says of it."""
+        uncertainty = self.clock_uncertainty_ns
+        return WorkerFacts(
+            worker=self.name,
+            host=self.hello.host,
+            pid=self.hello.pid,
+            version=self.hello.version,
+            timestamp_source=self.hello.timestamp_source,
+            clock_offset_ms=None if uncertainty is None else self.clock_offset_ns / 1e6,
+            clock_uncertainty_ms=None if uncertainty is None else uncertainty / 1e6,
+            lost=self.lost_s is not None,
+        )
+
+
+class MasterTeam:
+    """The workers of a master, for one run after another (`lead.Team`)."""
+
+    def __init__(self, environment: Any, llm: LLM, now_s: Callable[[], float], asked: Asked) -> None:
+        self._runner = environment.runner
+        self._environment = environment
+        self._llm = llm
+        self._now_s = now_s
+        self._asked = asked
+        self._accounts: dict[str, Account] = {}
+        self._order: RunOrder | None = None
+        self._started_s = 0.0
+        self._draining = False
+        self._drain_limit_s = 0.0
+        self.numbers = Aggregate()
+        self.health = HealthBooks()
+        self._rows: list[RequestRecord] = []
+        self.crew = self._new_crew()
+
+    def start(self) -> None:
+        """Register for messages and events."""
+        for message, handler in {
+            messages.HELLO: self._on_hello,
+            messages.CLOCK: self._on_clock,
+            messages.READY: self._on_ready,
+            messages.STAGE_ACK: self._on_stage_ack,
+            messages.TALLY: self._on_tally,
+            messages.FINAL: self._on_final,
+        }.items():
+            self._runner.register_message(message, handler)
+        self._environment.events.worker_report.add_listener(self._on_report)
+
+    # ---- the run ----
+
+    def begin(self, order: RunOrder) -> list[str]:
+        """Tell every worker of the run and wait until each is ready; return what keeps the run from starting."""
+        self._order = order
+        self._started_s = self._now_s()
+        self._draining = False
+        self.numbers.reset()
+        self.health = HealthBooks()
+        self._rows.clear()
+        self.crew = self._new_crew()
+        self._accounts = {key: account for key, account in self._accounts.items() if not account.gone}
+        for account in self._accounts.values():
+            account.begin_run(order.run_id, order.part)
+            account.send(messages.RUN, to_message(order))
+        with gevent.Timeout(READY_WAIT_S, False):
+            while not all(account.ready or account.gone for account in self._accounts.values()):
+                gevent.sleep(0.02)
+        late = [account.name for account in self._accounts.values() if not account.ready and not account.gone]
+        if late:
+            logger.warning("llm-locust: not ready after %.0f s: %s", READY_WAIT_S, ", ".join(late))
+        return [f"{account.name}: {account.problem}" for account in self._accounts.values() if account.problem]
+
+    def reset(self, part: int) -> None:
+        """All numbers start again, here and on every worker."""
+        assert self._order is not None
+        self._order = msgspec.structs.replace(self._order, part=part)
+        self.numbers.reset()
+        self.health = HealthBooks()
+        self._rows.clear()
+        for account in self._accounts.values():
+            account.inbox.next_part(part)
+            account.totals = Counter()
+            account.send(messages.RESET, {"run": self._order.run_id, "part": part})
+
+    def watch(self) -> None:
+        """Look for workers that are gone, and let the shares follow the users; called twice a second."""
+        for account in self._accounts.values():
+            if account.final is None and account.lost_s is None and account.gone and self._order is not None:
+                account.lost_s = self._now_s()
+                logger.warning("llm-locust: %s", self._lost_sentence(account))
+                self.crew.lost(account)
+        if not self._draining:
+            self.crew.follow_users()
+
+    def live(self) -> list[Account]:
+        """The workers that take part and are there."""
+        return [account for account in self._accounts.values() if account.ready and not account.gone]
+
+    # ---- the drain (`drain.Drainable`) ----
+
+    def close(self, limit_s: float) -> None:
+        """Tell every worker to end its streams and to hand in."""
+        assert self._order is not None
+        self._draining = True
+        for account in self._accounts.values():
+            account.send(messages.DRAIN, {"run": self._order.run_id, "limit_s": limit_s})
+
+    def cut(self) -> None:
+        """End what is in flight at once."""
+        self.crew.cut()
+
+    def handed_in(self) -> bool:
+        """Whether every worker that takes part has handed in, or is lost."""
+        self.watch()
+        return all(account.final is not None for account in self.live())
+
+    def in_flight(self) -> int:
+        """Open streams, as the workers told last."""
+        return sum(account.in_flight for account in self.live() if account.final is None)
+
+    # ---- what the outputs take ----
+
+    def settle(self) -> None:
+        """Nothing to do: the workers harvest."""
+
+    def take_rows(self) -> list[RequestRecord]:
+        """The records that came in since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def complete_before_epoch_s(self) -> int | None:
+        """Every live worker has reported all seconds before this one; None: not yet known."""
+        told = [account.harvested_epoch_s for account in self.live() if account.final is None]
+        return min(told, default=None)
+
+    def facts(self) -> tuple[WorkerFacts, ...]:
+        """What the summary says of the workers."""
+        return tuple(account.facts() for account in self._accounts.values() if account.ready)
+
+    def listener_errors(self) -> int:
+        """Exceptions of listeners on the workers."""
+        return sum(account.final.listener_errors for account in self._accounts.values() if account.final is not None)
+
+    # ---- what the verdict asks ----
+
+    def reports_missing(self) -> int:
+        """Reports that were sent and never came."""
+        return sum(account.inbox.gaps for account in self._accounts.values())
+
+    def lost(self) -> tuple[str, ...]:
+        """What is to be said of each lost worker."""
+        return tuple(self._lost_sentence(account) for account in self._accounts.values() if account.lost_s is not None)
+
+    def clock_uncertainty_ms(self) -> float | None:
+        """The least certain clock offset of a worker; between processes of one machine there is one clock."""
+        known = [a.clock_uncertainty_ns for a in self._accounts.values() if a.clock_uncertainty_ns is not None]
+        return max(known) / 1e6 if known else None
+
+    def differences(self) -> tuple[str, ...]:
+        """Where the totals of workers and master differ, and who did not hand in; to be asked after the drain."""
+        found = [
+            f"{account.name} did not hand in"
+            for account in self._accounts.values()
+            if account.ready and account.final is None and account.lost_s is None
+        ]
+        expected: Counter[str] = Counter()
+        for account in self._accounts.values():
+            expected.update(account.totals)
+            if account.final is not None and account.final.in_flight:
+                found.append(f"{account.final.in_flight} requests of {account.name} could not be ended")
+            if account.final is not None and Counter(account.final.totals) != account.totals:
+                found += _difference(Counter(account.final.totals), account.totals, account.name, "its reports")
+        mine = Counter({**self.numbers.totals(), "rows": self._rows_taken})
+        return tuple(found + _difference(expected, mine, "workers", "master"))
+
+    # ---- messages ----
+
+    def _on_hello(self, environment: Any, msg: Any, **_: Any) -> None:
+        hello = msgspec.convert(msg.data, Hello)
+        known = self._accounts.get(msg.node_id)
+        refusal = refusal_of(hello, self._llm.secrets)
+        name = known.name if known is not None else self._name_for(hello)
+        self._runner.send_message(messages.WELCOME, {"name": name, "refused": refusal}, msg.node_id)
+        if refusal:
+            logger.error("llm-locust: worker %s refused: %s", name, refusal)
+            return
+        if known is None:
+            account = self._accounts[msg.node_id] = Account(name, msg.node_id, hello, self._runner)
+            if self._order is not None and not self._draining:
+                account.begin_run(self._order.run_id, self._order.part)
+                account.send(messages.RUN, to_message(self._order))
+
+    def _name_for(self, hello: Hello) -> str:
+        name = f"{hello.host}-{hello.pid}"
+        taken = {account.name for account in self._accounts.values()}
+        return next(candidate for n in range(1, 10_000) if (candidate := f"{name}-{n}" if n > 1 else name) not in taken)
+
+    def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
+        answer = {"sent_ns": msg.data["sent_ns"], "master_ns": self._llm.clock.now_ns()}
+        self._runner.send_message(messages.CLOCK, answer, msg.node_id)
+
+    def _on_ready(self, environment: Any, msg: Any, **_: Any) -> None:
+        account = self._of_run(msg, msg.data["run"])
+        if account is None:
+            return
+        account.problem = msg.data["problem"]
+        if not account.ready:
+            account.ready = True
+            if not account.problem:
+                self.crew.welcome(account)
+
+    def _on_stage_ack(self, environment: Any, msg: Any, **_: Any) -> None:
+        account = self._accounts.get(msg.node_id)
+        if account is not None:
+            account.acked_version = max(account.acked_version, msg.data["version"])
+
+    def _on_tally(self, environment: Any, msg: Any, **_: Any) -> None:
+        account = self._of_run(msg, msg.data["run"])
+        if account is None:
+            return
+        account.in_flight = msg.data["in_flight"]
+        account.marks_seen = msg.data["marks"]
+        account.told_ns = self._llm.clock.now_ns()
+        account.tallies.update({tally["label"]: Tally.from_message(tally) for tally in msg.data["tallies"]})
+
+    def _on_final(self, environment: Any, msg: Any, **_: Any) -> None:
+        final = msgspec.convert(msg.data, Final)
+        account = self._of_run(msg, final.run_id)
+        if account is not None and final.part == account.inbox.part:
+            account.final = final
+            account.in_flight = final.in_flight
+            account.inbox.close(final.last_seq)
+
+    def _on_report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
+        message = data.pop(REPORT_KEY, None)
+        account = self._accounts.get(client_id)
+        if message is None or account is None:
+            return
+        for delta in account.inbox.take(message):
+            self._apply(account, delta)
+        if message["run"] == account.inbox.run_id:
+            answer = {"run": message["run"], "part": message["part"], "seq": account.inbox.applied}
+            account.send(messages.ACK, answer)
+
+    def _apply(self, account: Account, delta: dict[str, Any]) -> None:
+        """Add one delta to the run."""
+        if delta["numbers"] is not None:
+            self.numbers.merge(delta["numbers"])
+        rows = from_tuples(delta["rows"])
+        self._rows += rows
+        self._rows_taken += len(rows)
+        if "totals" in delta:
+            account.totals = Counter(delta["totals"])
+            account.in_flight = delta["in_flight"]
+            account.harvested_epoch_s = delta["harvested_epoch_s"]
+            account.clock_offset_ns, account.clock_uncertainty_ns = delta["clock"]
+            account.reported_s = self._now_s()
+            self.health.add(delta["stage"], account.name, delta["health"])
+
+    def _of_run(self, msg: Any, run_id: str) -> Account | None:
+        """The sender's account, if it speaks of the run that is on."""
+        account = self._accounts.get(msg.node_id)
+        return account if account is not None and account.inbox.run_id == run_id else None
+
+    def _lost_sentence(self, account: Account) -> str:
+        told = "it never reported"
+        if account.reported_s is not None:
+            told = f"last report at {account.reported_s - self._started_s:.1f} s"
+        return f"worker {account.name} lost: {told}, {account.in_flight} streams not accounted for"
+
+    def _new_crew(self) -> MasterCrew:
+        self._rows_taken = 0
+        return MasterCrew(self.live, self._runner, self._llm.clock.now_ns, self._asked)
+
+
+def refusal_of(hello: Hello, secrets: Secrets) -> str:
+    """Say why a worker cannot take part; "" where it can."""
+    mine = messages.suite_version()
+    if hello.version != mine:
+        return f"it runs llm-locust {hello.version}, the master {mine}; install the same version on both"
+    if secrets.api_key is not None and not hello.has_key:
+        return (
+            f"it has no API key, the master has one (from {secrets.source}); set LOCUST_LLM_API_KEY or OPENAI_API_KEY, "
+            "or give --llm-api-key-file there too: keys are not sent over the network"
+        )
+    return ""
+
+
+def _difference(expected: Counter[str], found: Counter[str], whose: str, where: str) -> list[str]:
+    """Name what two accounts disagree about, the first few."""
+    keys = sorted(key for key in expected.keys() | found.keys() if expected[key] != found[key])
+    told = [f"{key} {expected[key]} at {whose}, {found[key]} at {where}" for key in keys[:3]]
+    return [*told, f"{len(keys) - 3} more"] if len(keys) > 3 else told

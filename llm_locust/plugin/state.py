@@ -1,0 +1,91 @@
+"""`environment.llm`: everything of the suite in one process, one object per Environment.
+
+Users find here what they need (`load.surroundings.Surroundings`); what belongs to one run is replaced when the
+next one begins.
+"""
+
+from __future__ import annotations
+
+import secrets as random_source
+from typing import Any
+
+from gevent.pool import Group
+
+from llm_locust.load.desk import Desk
+from llm_locust.load.endpoint import Endpoints
+from llm_locust.load.options import AskOptions
+from llm_locust.measure.finish import RequestLimits
+from llm_locust.wire.clock import Clock, get_clock
+from llm_locust.wire.transport import WireTransport
+
+from . import equip
+from .collector import Collector
+from .doorway import Doorway
+from .health import Health
+from .issuer import Issuer
+from .messages import RunOrder
+from .secrets import Secrets
+from .settings import Settings
+
+SEED_BITS = 48
+
+
+class LLM:
+    """The suite's state in one process. `worker` is the name that its records carry."""
+
+    def __init__(self, settings: Settings, secrets: Secrets, user_greenlets: Group) -> None:
+        self.settings = settings
+        self.secrets = secrets
+        self.clock: Clock = get_clock()
+        self.health = Health(self.clock)
+        self.run_id = ""
+        self.worker = "local"
+        self.seed = 0
+        self.slo_good: RequestLimits | None = None
+        self.options: AskOptions = equip.ask_options(settings, secrets)
+        self.transport: WireTransport = equip.transport(settings)
+        self.endpoints = Endpoints()
+        self.gate = Doorway()
+        self.desk = Desk(seed=0)
+        self.issuer: Issuer | None = None
+        self._user_greenlets = user_greenlets
+
+    @property
+    def collector(self) -> Collector:
+        """Where the numbers of the run go. There is a run whenever the gate lets somebody through."""
+        assert self.issuer is not None
+        return self.issuer.collector
+
+    def begin_run(self, order: RunOrder, settings: Settings) -> Issuer:
+        """Take part in a run: everything of it is new. Raises PromptError where its prompts cannot be opened."""
+        self.settings = settings
+        self.run_id = order.run_id
+        self.seed = order.seed
+        self.options = equip.asked(equip.ask_options(settings, self.secrets), order.ask)
+        self.slo_good = equip.request_limits(settings)
+        self.desk = Desk(seed=order.seed, option=equip.option_prompts(settings, order.seed))
+        self.endpoints = Endpoints()
+        self.issuer = Issuer(
+            order.run_id,
+            self.clock.now_ns,
+            self.clock.offset_ns,
+            self._user_greenlets,
+            equip.stage_prompts(settings, order.seed),
+        )
+        self.gate.lead_to(self.issuer.gate)
+        return self.issuer
+
+    def end_run(self) -> None:
+        """The run is over: users that Locust starts now wait for the next one."""
+        self.gate.lead_to(None)
+
+
+def fresh_seed() -> int:
+    """A seed that nobody had; recorded in every report. Fits into a JSON number."""
+    return random_source.randbits(SEED_BITS)
+
+
+def of(environment: Any) -> LLM:
+    """The suite's state of an Environment."""
+    llm: LLM = environment.llm
+    return llm
