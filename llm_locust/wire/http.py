@@ -10,6 +10,9 @@ import zlib
 import httptools
 import httpx
 
+Headers = list[tuple[bytes, bytes]]
+"""Names in lower case."""
+
 _BODYLESS = frozenset({204, 304})
 
 
@@ -53,7 +56,7 @@ class ResponseParser:
         self.leftover = False
         self.until_close = False
         self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.headers: Headers = []
         self.pieces: list[bytes] = []
         self.on_body = self.pieces.append
         self._parser = httptools.HttpResponseParser(self)
@@ -83,7 +86,9 @@ class ResponseParser:
             self._end()
         elif status not in _BODYLESS:
             names = {name for name, _ in self.headers}
-            self.until_close = b"content-length" not in names and b"chunked" not in self.header(b"transfer-encoding")
+            self.until_close = b"content-length" not in names and b"chunked" not in _values(
+                self.headers, b"transfer-encoding"
+            )
 
     def on_message_complete(self) -> None:
         """Note the end; an interim response only makes room for the next."""
@@ -92,10 +97,6 @@ class ResponseParser:
             self.headers.clear()
         elif not self.done:
             self._end()
-
-    def header(self, name: bytes) -> bytes:
-        """Return a header's values joined by comma, in lower case."""
-        return b", ".join([value for header, value in self.headers if header == name]).lower()
 
     def body(self) -> bytes:
         """Take the body bytes collected since the last call."""
@@ -151,17 +152,22 @@ class Inflater:
         return out
 
 
-def inflater(parser: ResponseParser) -> Inflater | None:
+def inflater(headers: Headers) -> Inflater | None:
     """Return what the response's encoding needs; None for identity. Raises ContentError on others."""
-    transfer = parser.header(b"transfer-encoding")
+    transfer = _values(headers, b"transfer-encoding")
     if transfer not in (b"", b"chunked", b"identity"):
         raise ContentError(f"transfer encoding {transfer.decode('latin-1')!r} cannot be read")
-    encoding = parser.header(b"content-encoding")
+    encoding = _values(headers, b"content-encoding")
     if encoding in (b"", b"identity"):
         return None
     if encoding in (b"gzip", b"x-gzip", b"deflate"):
         return Inflater(encoding)
     raise ContentError(f"content encoding {encoding.decode('latin-1')!r} cannot be read")
+
+
+def _values(headers: Headers, name: bytes) -> bytes:
+    """Return a header's values joined by comma, in lower case."""
+    return b", ".join([value for header, value in headers if header == name]).lower()
 
 
 def request_bytes(request: httpx.Request, *, keep_alive: bool) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gevent import get_hub
 
-from llm_locust.wire.types import End, Limits
+from llm_locust.wire.types import End, Exchange, Limits
 
 _NS = 1_000_000_000
 
@@ -24,12 +24,14 @@ class LimitTimer:
     limit is judged, so that bytes which already wait in the socket still count.
     """
 
-    __slots__ = ("_limits", "_on_due", "_on_limit", "_start_ns", "_timer", "last_token_ns")
+    __slots__ = ("_exchange", "_limits", "_on_due", "_on_limit", "_timer", "last_token_ns")
 
-    def __init__(self, limits: Limits, start_ns: int, on_due: Callable[[], object], on_limit: Callable[[End], None]):
+    def __init__(
+        self, limits: Limits, exchange: Exchange, on_due: Callable[[], object], on_limit: Callable[[End], None]
+    ):
         self.last_token_ns = 0
         self._limits = limits
-        self._start_ns = start_ns
+        self._exchange = exchange
         self._on_due = on_due
         self._on_limit = on_limit
         self._timer: Any = None
@@ -60,10 +62,10 @@ class LimitTimer:
         limits = self._limits
         due: list[tuple[int, End]] = []
         if limits.total_s:
-            due.append((self._start_ns + int(limits.total_s * _NS), End.TIMEOUT_TOTAL))
+            due.append((self._exchange.start_ns + int(limits.total_s * _NS), End.TIMEOUT_TOTAL))
         if not self.last_token_ns:
             if limits.first_token_s:
-                due.append((self._start_ns + int(limits.first_token_s * _NS), End.TIMEOUT_FIRST_TOKEN))
+                due.append((self._exchange.start_ns + int(limits.first_token_s * _NS), End.TIMEOUT_FIRST_TOKEN))
         elif limits.stall_s:
             due.append((self.last_token_ns + int(limits.stall_s * _NS), End.TIMEOUT_STALL))
         return min(due, key=lambda item: item[0]) if due else None

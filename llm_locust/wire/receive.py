@@ -70,7 +70,7 @@ class Receiver:
         self._sink = sink
         self._on_read = sink.on_read
         self._exchange = exchange
-        self._limit = LimitTimer(limits, exchange.start_ns, self._readable, self._finish)
+        self._limit = LimitTimer(limits, exchange, self._readable, self._finish)
         self._feed = self._parser.feed if connection.tls is None else self._feed_tls
         self._pieces = self._parser.pieces
         self._recvmsg = getattr(connection.raw, "recvmsg", None) or self._recv
@@ -202,7 +202,7 @@ class Receiver:
             self._unsent = memoryview(b"")
             self._connection.writer.stop()
         try:
-            self._inflater = inflater(parser)
+            self._inflater = inflater(parser.headers)
         except ContentError as error:
             self._finish(End.PROTOCOL_ERROR, str(error))
             return False

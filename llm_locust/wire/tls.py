@@ -87,13 +87,16 @@ class TLSStream:
         incoming.write(data)
         pieces: list[bytes] = []
         try:
-            pieces.append(read(_READ_BYTES))
-            while incoming.pending or pending():
-                pieces.append(read(_READ_BYTES))
+            piece = read(_READ_BYTES)
+            while piece and (incoming.pending or pending()):
+                pieces.append(piece)
+                piece = read(_READ_BYTES)
         except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLZeroReturnError:
-            self.closed = True
+            return pieces
+        if piece:
+            pieces.append(piece)
+        else:
+            self.closed = True  # nothing in spite of no error: close_notify
         return pieces
 
     def answer(self) -> bytes:

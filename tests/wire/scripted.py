@@ -6,8 +6,9 @@ import socket as real_socket
 import ssl
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from time import monotonic_ns
 from typing import Any
 
 import gevent
@@ -20,8 +21,9 @@ from llm_locust.wire.types import Exchange, Limits
 
 FIN = b"<FIN>"
 RST = b"<RST>"
+GOODBYE = b"<close_notify>"
 Script = Sequence[tuple[float, bytes]]
-"""(ms since the request was read, bytes); FIN and RST end the connection."""
+"""(ms since the request was read, bytes); FIN and RST end the connection, GOODBYE ends TLS."""
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST = b"0\r\n\r\n"
@@ -61,7 +63,7 @@ class ScriptedServer:
     """Plays one script per request, in turn; the last one is played again and again.
 
     ``requests`` are (number of the connection, head, body); ``ended`` is set when a client closed. With
-    ``read_bodies`` off, a script starts at the head's end and the body stays unread.
+    ``read_bodies`` off, a script starts at the head's end and the body stays unread. ``greeting`` is sent before all else.
     """
 
     def __init__(
@@ -71,12 +73,15 @@ class ScriptedServer:
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
         read_bodies: bool = True,
+        greeting: bytes = b"",
     ) -> None:
         self.scripts = list(scripts)
         self.requests: list[tuple[int, bytes, bytes]] = []
         self.connections = 0
         self.ended = Event()
         self._read_bodies = read_bodies
+        self._greeting = greeting
+        self._newest: Any = None
         family = real_socket.AF_INET6 if ":" in host else real_socket.AF_INET
         listener = gevent.socket.socket(family)
         listener.setsockopt(real_socket.SOL_SOCKET, real_socket.SO_REUSEADDR, 1)
@@ -94,12 +99,18 @@ class ScriptedServer:
     def __exit__(self, *_: object) -> None:
         self._server.stop()
 
+    def send_now(self, data: bytes) -> None:
+        """Send on the newest connection without going through the hub."""
+        self._newest._sock.send(data)
+
     def _serve(self, sock: Any, _: object) -> None:
         self.connections += 1
         number = self.connections
+        self._newest = sock
         sock.setsockopt(real_socket.IPPROTO_TCP, real_socket.TCP_NODELAY, 1)
         rest = b""
         try:
+            sock.sendall(self._greeting)
             while True:
                 head, body, rest = self._read(sock, rest)
                 self.requests.append((number, head, body))
@@ -140,8 +151,18 @@ def _play(sock: Any, script: Script) -> bool:
             sock.setsockopt(real_socket.SOL_SOCKET, real_socket.SO_LINGER, struct.pack("ii", 1, 0))
         if data in (FIN, RST):
             return False
+        if data == GOODBYE:
+            with suppress(ssl.SSLWantReadError):
+                sock._sslobj.shutdown()
+            continue
         sock.sendall(data)
     return True
+
+
+def hold_until(mono_ns: int) -> None:
+    """Hold the hub."""
+    while monotonic_ns() < mono_ns:
+        pass
 
 
 @contextmanager
