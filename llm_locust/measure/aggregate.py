@@ -54,12 +54,16 @@ class Aggregate:
         self.starts: dict[StartsKey, dict[int, array[int]]] = {}
         self.peaks: dict[GaugeKey, int] = {}
         self.gap_statistics: dict[StartsKey, GapStatistics] = {}
+        self.changes: Counter[tuple[str, str]] = Counter()
+        """How often each (stage, phase) changed: what was computed from an unchanged one still holds."""
+        self.computed: dict[tuple[str, str], Any] = {}
+        """The snapshot's own place for what it computed; emptied by `reset`."""
         self._second_rows = SecondRows()
         self._handed: Counter[str] = Counter()
 
     def add(self, record: RequestRecord, samples: Samples) -> None:
         """Book an ended request under the stage and phase in which it started."""
-        cell = _tally(self.cells, (record.stage, record.name, record.phase))
+        cell = self._cell((record.stage, record.name, record.phase))
         counts = cell.counts
         counts[f"outcome:{record.outcome.value}"] += 1
         counts["chunks"] += record.chunks
@@ -92,17 +96,18 @@ class Aggregate:
 
     def count(self, stage: str, phase: str, key: str, n: int = 1) -> None:
         """Count what belongs to a stage as a whole: arrivals_due, arrivals_started, unissued, backoff_ns."""
-        _tally(self.cells, (stage, STAGE_WIDE, phase)).counts[key] += n
+        self._cell((stage, STAGE_WIDE, phase)).counts[key] += n
 
     def add_unstarted(self, stage: str, phase: str, waits_ns: Sequence[int], missed: int = 0) -> None:
         """Book arrivals dropped at the stage's stop with the wait they had; `missed` are already over an SLO limit."""
-        cell = _tally(self.cells, (stage, STAGE_WIDE, phase))
+        cell = self._cell((stage, STAGE_WIDE, phase))
         cell.counts["arrivals_unstarted"] += len(waits_ns)
         cell.counts["slo_judged"] += missed
         cell.samples("unstarted_wait_ms", np.asarray(waits_ns, np.int64))
 
     def window(self, stage: str, name: str, phase: str) -> Tally:
         """Return the window of this key, a new one where there was none."""
+        self.changes[stage, phase] += 1
         return _tally(self.windows, (stage, name, phase))
 
     def second(self, epoch_s: int) -> Tally:
@@ -111,11 +116,13 @@ class Aggregate:
 
     def raise_gauge(self, key: GaugeKey, epoch_s: int, by: int) -> None:
         """Raise a gauge's highest value of a second; each worker raises its own from 0."""
+        self.changes[key[0], key[2]] += 1
         values = self.gauges.setdefault(key, {})
         values[epoch_s] = values.get(epoch_s, 0) + by
 
     def add_starts(self, stage: str, phase: str, epoch_s: int, offsets_us: Sequence[int]) -> None:
         """Note when, within a second, requests started."""
+        self.changes[stage, phase] += 1
         self.starts.setdefault((stage, phase), {}).setdefault(epoch_s, array("I")).extend(offsets_us)
 
     def take_delta(self) -> Delta:
@@ -128,9 +135,9 @@ class Aggregate:
     def encode(self) -> Delta:
         """Return the contents as builtins, in one order for equal contents."""
         return [
-            [[*key, cell.encode()] for key, cell in sorted(self.cells.items())],
-            [[*key, window.encode()] for key, window in sorted(self.windows.items())],
-            [[epoch_s, second.encode()] for epoch_s, second in sorted(self.seconds.items())],
+            [[*key, cell.encode()] for key, cell in sorted(self.cells.items()) if cell],
+            [[*key, window.encode()] for key, window in sorted(self.windows.items()) if window],
+            [[epoch_s, second.encode()] for epoch_s, second in sorted(self.seconds.items()) if second],
             [[*key, *_columns(values)] for key, values in sorted(self.gauges.items())],
             [
                 [*key, [[epoch_s, np.sort(np.array(us, "<u4")).tobytes()] for epoch_s, us in sorted(seconds.items())]]
@@ -142,9 +149,9 @@ class Aggregate:
         """Add what a worker handed in; in any order, each delta once."""
         cells, windows, seconds, gauges, starts = delta
         for stage, name, phase, encoded in cells:
-            _tally(self.cells, (stage, name, phase)).merge_encoded(encoded)
+            self._cell((stage, name, phase)).merge_encoded(encoded)
         for stage, name, phase, encoded in windows:
-            _tally(self.windows, (stage, name, phase)).merge_encoded(encoded)
+            self.window(stage, name, phase).merge_encoded(encoded)
         for epoch_s, encoded in seconds:
             self.second(epoch_s).merge_encoded(encoded)
         for stage, name, phase, gauge, epochs_s, values in gauges:
@@ -190,7 +197,13 @@ class Aggregate:
         self._handed.clear()
         self.peaks.clear()
         self.gap_statistics.clear()
+        self.changes.clear()
+        self.computed.clear()
         self._second_rows = SecondRows()
+
+    def _cell(self, key: Key) -> Tally:
+        self.changes[key[0], key[2]] += 1
+        return _tally(self.cells, key)
 
     def _clear(self) -> None:
         self.cells.clear()

@@ -1,15 +1,14 @@
-"""What is kept of a server's error body: its message, at most 200 characters, never an echoed input.
+"""What is kept of an error's body: its message, at most 200 characters, never an echoed input.
 
 Validation errors repeat the prompt they complain about, so of JSON only the known message fields are
-taken; of a page its title or its text; of plain text its beginning.
+taken (the protocol knows them); of a page its title or its text; of plain text its beginning.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import msgspec
+from llm_locust.protocol import server_message
 
 LIMIT = 200
 READ_BYTES = 65_536
@@ -20,41 +19,17 @@ _HIDDEN = re.compile(r"<(script|style)\b.*?(</\1>|$)|<!--.*?(-->|$)", re.IGNOREC
 _TAG = re.compile(r"<[^>]*>")
 
 
-def server_message(body: bytes) -> str:
-    """Return the message of an error body; empty where there is none that is safe to show."""
+def body_message(body: bytes) -> str:
+    """Return the message of a body that is no answer; empty where there is none that is safe to show."""
     if body.lstrip()[:1] in (b"{", b"["):
-        return _shorten(_of_json(body))
+        return server_message(body)
     text = body[:READ_BYTES].decode("utf-8", "replace").strip()
     if text.startswith("<"):
         title = _TITLE.search(text)
         text = _TAG.sub(" ", title.group(1) if title else _HIDDEN.sub(" ", text))
-    return _shorten(text)
+    return one_line(text)
 
 
-def _of_json(body: bytes) -> str:
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
-    if not isinstance(value, dict):
-        return ""
-    for key in ("error", "detail", "message"):
-        message = _message(value.get(key))
-        if message:
-            return message
-    return ""
-
-
-def _message(value: Any) -> str:
-    """Read a message field: a text, {"message": text}, or FastAPI's list of {"msg": text}."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return next((value[key] for key in ("message", "msg") if isinstance(value.get(key), str)), "")
-    if isinstance(value, list):
-        return "; ".join(filter(None, map(_message, (item for item in value if isinstance(item, dict)))))
-    return ""
-
-
-def _shorten(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return a text as one line of at most LIMIT characters."""
     return " ".join(text.split())[:LIMIT]

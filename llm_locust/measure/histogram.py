@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import boost_histogram as bh
 import numpy as np
@@ -24,22 +24,26 @@ BINS = 2560
 PENDING_LIMIT = 256
 """Single values are binned in batches: filling 256 costs little more than filling one."""
 
+GROWTH_BINS = 64
+"""Bins are made in groups of so many: only the range that has samples takes memory, about 1 KB a metric."""
+
 _AXIS = bh.axis.Regular(BINS, LOWEST, HIGHEST, transform=bh.axis.transform.log)
 _EDGES: NDArray[np.float64] = _AXIS.edges
 _MIDDLES: list[float] = [0.0, *((_EDGES[:-1] + _EDGES[1:]) / 2).tolist(), math.inf]
+_NO_BINS: NDArray[np.int64] = np.empty(0, np.int64)
 
 Encoded = list[Any]
 """[bins as u2 bytes, counts as u4 bytes, count, sum, minimum, maximum]: builtins for msgpack."""
 
 
 class Histogram:
-    """Samples of one metric. Bins are made with the first sample; an empty one costs nothing."""
+    """Samples of one metric. Bin 0 is that of zeros, the last one that of the overflow."""
 
-    __slots__ = ("_bins", "_count", "_maximum", "_minimum", "_pending", "_sum", "_view")
+    __slots__ = ("_bins", "_count", "_first", "_maximum", "_minimum", "_pending", "_sum")
 
     def __init__(self) -> None:
-        self._bins: bh.Histogram[Any] | None = None
-        self._view: NDArray[np.int64] | None = None
+        self._bins = _NO_BINS
+        self._first = 0
         self._pending: list[int] = []
         self._count = 0
         self._sum = 0
@@ -69,9 +73,9 @@ class Histogram:
             raise ValueError(f"not a duration: {whole.min()}")
         whole = np.where(whole < LOWEST, 0, whole)
         self._note(int(whole.size), int(whole.sum()), int(whole.min()), int(whole.max()))
-        self._storage()
-        assert self._bins is not None
-        self._bins.fill(whole)
+        bins = np.asarray(_AXIS.index(whole), np.int64) + 1  # type: ignore[arg-type]  # its stub knows no arrays
+        self._cover(int(bins.min()), int(bins.max()))
+        self._bins += np.bincount(bins - self._first, minlength=self._bins.size)
 
     @property
     def count(self) -> int:
@@ -112,9 +116,9 @@ class Histogram:
         self._settle()
         if not self._count:
             return [None] * len(qs)
-        reached = np.cumsum(self._storage())
+        reached = self._bins.cumsum()
         ranks = [max(1, math.ceil(q * self._count)) for q in qs]
-        bins = np.searchsorted(reached, ranks)
+        bins = (reached.searchsorted(ranks) + self._first).tolist()
         return [min(max(_MIDDLES[i], self._minimum), self._maximum) for i in bins]
 
     def merge(self, other: Histogram) -> None:
@@ -124,17 +128,19 @@ class Histogram:
             return
         self._settle()
         self._note(other._count, other._sum, other._minimum, other._maximum)
-        self._storage()[:] += other._storage()
+        self._cover(other._first, other._first + other._bins.size - 1)
+        start = other._first - self._first
+        self._bins[start : start + other._bins.size] += other._bins
 
     def encode(self) -> Encoded:
         """Return the samples as builtins; only bins that hold something."""
         self._settle()
         if not self._count:
             return [b"", b"", 0, 0, 0, 0]
-        bins = np.flatnonzero(self._storage())
-        counts = self._storage()[bins]
+        bins = np.flatnonzero(self._bins)
+        counts = self._bins[bins]
         return [
-            bins.astype("<u2").tobytes(),
+            (bins + self._first).astype("<u2").tobytes(),
             counts.astype("<u4").tobytes(),
             self._count,
             self._sum,
@@ -149,7 +155,9 @@ class Histogram:
             return
         self._settle()
         self._note(count, total, minimum, maximum)
-        self._storage()[np.frombuffer(bins, "<u2")] += np.frombuffer(counts, "<u4")
+        places = np.frombuffer(bins, "<u2").astype(np.int64)
+        self._cover(int(places[0]), int(places[-1]))
+        self._bins[places - self._first] += np.frombuffer(counts, "<u4")
 
     def _note(self, count: int, total: int, minimum: int, maximum: int) -> None:
         self._minimum = min(self._minimum, minimum) if self._count else minimum
@@ -162,8 +170,15 @@ class Histogram:
             pending, self._pending = self._pending, []
             self.fill(np.array(pending, np.int64))
 
-    def _storage(self) -> NDArray[np.int64]:
-        if self._view is None:
-            self._bins = bh.Histogram(_AXIS, storage=bh.storage.Int64())
-            self._view = cast(NDArray[np.int64], self._bins.view(flow=True))
-        return self._view
+    def _cover(self, least: int, most: int) -> None:
+        """Make bins from `least` to `most`."""
+        size = self._bins.size
+        if size and self._first <= least and most < self._first + size:
+            return
+        first, end = least // GROWTH_BINS * GROWTH_BINS, (most // GROWTH_BINS + 1) * GROWTH_BINS
+        before, before_first = self._bins, self._first
+        if size:
+            first, end = min(first, before_first), max(end, before_first + size)
+        self._bins, self._first = np.zeros(end - first, np.int64), first
+        if size:
+            self._bins[before_first - first :][:size] = before

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llm_locust.measure.errortext import LIMIT, server_message
+from llm_locust.measure.errortext import body_message, one_line
 from llm_locust.measure.record import Outcome
 from llm_locust.measure.timeline import Timeline
 from llm_locust.protocol.types import Framing, Reader
@@ -66,9 +66,9 @@ def judge(answer: Answer, asked: AskFacts) -> Verdict:
     """Return the first outcome that applies."""
     exchange = answer.exchange
     if asked.client_error or exchange.end is End.SINK_ERROR:
-        return Outcome.CLIENT_ERROR, _short(asked.client_error or exchange.error)
+        return Outcome.CLIENT_ERROR, one_line(asked.client_error or exchange.error)
     if exchange.end in _TRANSPORT_ENDS:
-        return _TRANSPORT_ENDS[exchange.end], _short(exchange.error)
+        return _TRANSPORT_ENDS[exchange.end], one_line(exchange.error)
     return _judge_head(answer, asked) or _judge_events(answer.reader) or _judge_end(answer, asked)
 
 
@@ -94,28 +94,28 @@ def _judge_head(answer: Answer, asked: AskFacts) -> Verdict | None:
     exchange = answer.exchange
     status = exchange.status
     if status in (429, 503):
-        return Outcome.REJECTED, server_message(answer.body) or f"HTTP {status}"
+        return Outcome.REJECTED, body_message(answer.body) or f"HTTP {status}"
     if status is not None and not 200 <= status < 300:
         if 300 <= status < 400:
             return Outcome.HTTP_ERROR, f"HTTP {status}: redirects are not followed"
-        return Outcome.HTTP_ERROR, server_message(answer.body) or f"HTTP {status}"
+        return Outcome.HTTP_ERROR, body_message(answer.body) or f"HTTP {status}"
     if exchange.end is End.PROTOCOL_ERROR:
-        return Outcome.HTTP_ERROR, _short(exchange.error or "not HTTP")
+        return Outcome.HTTP_ERROR, one_line(exchange.error or "not HTTP")
     content_type = media_type(exchange.headers)
     if status is None or is_expected_type(content_type, asked):
         return None
     if asked.stream and _is_json(content_type):
-        return Outcome.NOT_STREAMED, server_message(answer.body) or f"a body of {content_type} came"
-    message = server_message(answer.body)
-    return Outcome.HTTP_ERROR, _short(f"unexpected content type {content_type}" + (f": {message}" if message else ""))
+        return Outcome.NOT_STREAMED, body_message(answer.body) or f"a body of {content_type} came"
+    message = body_message(answer.body)
+    return Outcome.HTTP_ERROR, one_line(f"unexpected content type {content_type}" + (f": {message}" if message else ""))
 
 
 def _judge_events(reader: Reader) -> Verdict | None:
     """Judge by what the events themselves said."""
     if reader.error is not None:
-        return Outcome.SERVER_ERROR, _short(reader.error)
+        return Outcome.SERVER_ERROR, one_line(reader.error)
     if reader.aborted:
-        return Outcome.ABORTED, _short(f"finish reason {reader.finish_reason}")
+        return Outcome.ABORTED, one_line(f"finish reason {reader.finish_reason}")
     if reader.malformed_events:
         events = "1 event" if reader.malformed_events == 1 else f"{reader.malformed_events} events"
         return Outcome.MALFORMED, f"{events} could not be decoded"
@@ -128,7 +128,7 @@ def _judge_end(answer: Answer, asked: AskFacts) -> Verdict:
     if exchange.end is not End.COMPLETE and not reader.terminal:
         # A stop, or a connection that ended before the dialect's own end came.
         if exchange.end is End.CUT:
-            return Outcome.CUT, _short(exchange.error)
+            return Outcome.CUT, one_line(exchange.error)
         return Outcome.UNFINISHED, ""
     usage_tokens = reader.usage.output_tokens
     any_token = len(answer.timeline) > 0 or bool(usage_tokens) or (not asked.stream and bool(reader.whole_text))
@@ -153,7 +153,3 @@ def _ended_without_reason(reader: Reader, asked: AskFacts) -> bool:
 
 def _is_json(content_type: str) -> bool:
     return content_type == "application/json" or content_type.endswith("+json")
-
-
-def _short(text: str) -> str:
-    return " ".join(text.split())[:LIMIT]

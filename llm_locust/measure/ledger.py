@@ -26,7 +26,7 @@ from llm_locust.measure.timeline import Timeline
 from llm_locust.measure.tokens import final_tokens, known_tokens, running_tokens
 
 SECOND_NS = 1_000_000_000
-STREAMS_PER_PIECE = 64
+STREAMS_PER_PIECE = 32
 EVENTS_PER_PIECE = 20_000
 
 Ints = NDArray[np.int64]

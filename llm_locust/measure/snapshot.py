@@ -57,20 +57,45 @@ class Snapshot:
         return next((row for row in self.rows if row.stage == stage and row.name == name), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """The rows of one stage and phase, and what they were computed from."""
+
+    state: tuple[int, StageFacts]
+    rows: list[StageRow]
+    whole: Source
+
+
 def snapshot(aggregate: Aggregate, at_epoch_ns: int, stages: Mapping[str, StageFacts] | None = None) -> Snapshot:
-    """Compute every metric of every row. `stages` in the order of the plan; costs under 1 ms a row."""
+    """Compute every metric of every row, in the order of the plan.
+
+    Costs under 1 ms for each row that changed since the last snapshot; the others are kept.
+    """
     facts = dict(stages or {})
     names = _names_by_window(aggregate)
     planned = {stage: place for place, stage in enumerate(facts)}
     ordered = sorted(names, key=lambda window: (planned.get(window[0], len(planned)), _began_ns(aggregate, *window)))
     rows: list[StageRow] = []
     excluded: list[StageRow] = []
+    measured: list[Source] = []
     for stage, phase in ordered:
-        into = rows if phase == STEADY else excluded
-        into.extend(_rows_of(aggregate, stage, phase, sorted(names[stage, phase]), facts.get(stage, StageFacts())))
-    measured = [window for window in ordered if window[1] == STEADY]
-    run = StageRow(RUN, ALL, STEADY, row_values(_run_source(aggregate, measured)))
+        computed = _computed(aggregate, stage, phase, names[stage, phase], facts.get(stage, StageFacts()))
+        (rows if phase == STEADY else excluded).extend(computed.rows)
+        if phase == STEADY:
+            measured.append(computed.whole)
+    run = StageRow(RUN, ALL, STEADY, row_values(_run_source(measured)))
     return Snapshot(at_epoch_ns, tuple(rows), tuple(excluded), run, facts)
+
+
+def _computed(aggregate: Aggregate, stage: str, phase: str, names: set[str], facts: StageFacts) -> _Computed:
+    """Return the rows of a stage and phase, those of the last snapshot if nothing changed."""
+    state = (aggregate.changes[stage, phase], facts)
+    known = aggregate.computed.get((stage, phase))
+    if isinstance(known, _Computed) and known.state == state:
+        return known
+    rows, whole = _rows_of(aggregate, stage, phase, sorted(names), facts)
+    fresh = aggregate.computed[stage, phase] = _Computed(state, rows, whole)
+    return fresh
 
 
 def _names_by_window(aggregate: Aggregate) -> dict[tuple[str, str], set[str]]:
@@ -91,8 +116,10 @@ def _began_ns(aggregate: Aggregate, stage: str, phase: str) -> int:
     return min(starts, default=0)
 
 
-def _rows_of(aggregate: Aggregate, stage: str, phase: str, names: list[str], facts: StageFacts) -> list[StageRow]:
-    """Return the rows of one stage and phase: one per name, then `all`."""
+def _rows_of(
+    aggregate: Aggregate, stage: str, phase: str, names: list[str], facts: StageFacts
+) -> tuple[list[StageRow], Source]:
+    """Return the rows of one stage and phase, one per name, then `all`; and the source of that one."""
     shared = aggregate.windows.get((stage, STAGE_WIDE, phase), Tally())
     stage_wide = aggregate.cells.get((stage, STAGE_WIDE, phase), Tally())
     rows = []
@@ -109,29 +136,20 @@ def _rows_of(aggregate: Aggregate, stage: str, phase: str, names: list[str], fac
     whole.in_flight_peak = aggregate.peak((stage, STAGE_WIDE, phase, "in_flight"))
     whole.backlog_max = aggregate.peak((stage, STAGE_WIDE, phase, "backlog"))
     whole.gaps = aggregate.gaps(stage, phase)
-    return [*rows, StageRow(stage, ALL, phase, row_values(whole))]
+    return [*rows, StageRow(stage, ALL, phase, row_values(whole))], whole
 
 
-def _run_source(aggregate: Aggregate, measured: list[tuple[str, str]]) -> Source:
-    """Return what the row over all measured windows is computed from."""
-    whole = Source(Tally(), Tally(), Tally())
-    peaks = []
-    for stage, phase in measured:
-        for key, cell in aggregate.cells.items():
-            if _in(key, stage, phase):
-                whole.cell.merge(cell)
-        for key, window in aggregate.windows.items():
-            if not _in(key, stage, phase):
-                continue
-            if key[1] == STAGE_WIDE:
-                # Windows of different stages follow each other: their lengths add.
-                whole.window_ns += _length_ns(window)
-                whole.shared.merge(window)
-            else:
-                whole.window.merge(window)
-        peaks.append(aggregate.peak((stage, STAGE_WIDE, phase, "in_flight")))
-    whole.in_flight_peak = max((peak for peak in peaks if peak is not None), default=None)
-    return whole
+def _run_source(measured: list[Source]) -> Source:
+    """Return what the row over all measured windows is computed from; they follow each other, so lengths add."""
+    run = Source(Tally(), Tally(), Tally())
+    for stage in measured:
+        run.cell.merge(stage.cell)
+        run.window.merge(stage.window)
+        run.shared.merge(stage.shared)
+        run.window_ns += stage.window_ns
+    run.in_flight_peak = max((s.in_flight_peak for s in measured if s.in_flight_peak is not None), default=None)
+    run.backlog_max = max((s.backlog_max for s in measured if s.backlog_max is not None), default=None)
+    return run
 
 
 def _in(key: Key, stage: str, phase: str) -> bool:

@@ -28,6 +28,10 @@ class Tally:
         self.highs: dict[str, int] = {}
         self.histograms: dict[str, Histogram] = {}
 
+    def __bool__(self) -> bool:
+        """Say whether anything was counted."""
+        return bool(self.lows or self.highs or self.histograms or any(self.counts.values()))
+
     def low(self, key: str, value: int) -> None:
         """Keep the lesser."""
         self.lows[key] = min(value, self.lows.get(key, value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llm_locust.measure.errortext import server_message
+from llm_locust.measure.errortext import body_message
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ from llm_locust.measure.errortext import server_message
 )  # fmt: skip
 def test_message_of_a_body(body: bytes, message: str) -> None:
     """Only what a server says for people, never what it repeats of the request."""
-    assert server_message(body) == message
+    assert body_message(body) == message

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_locust.measure.histogram import HIGHEST, LOWEST, PENDING_LIMIT, Histogram
+from llm_locust.measure.histogram import GROWTH_BINS, HIGHEST, LOWEST, PENDING_LIMIT, Histogram
 from tests.measure.given import MS
 
 VALUES = st.lists(st.integers(0, 2 * HIGHEST), max_size=400)
@@ -111,7 +111,9 @@ def test_an_empty_histogram_holds_no_bins() -> None:
     histogram = Histogram()
     assert histogram.encode() == [b"", b"", 0, 0, 0, 0]
     histogram.merge_encoded(Histogram().encode())
-    assert histogram._view is None
+    assert histogram._bins.size == 0
+    histogram.fill([20 * MS, 30 * MS])
+    assert histogram._bins.size <= 2 * GROWTH_BINS
 
 
 def test_single_values_are_binned_in_batches() -> None:
