@@ -34,11 +34,11 @@ class Line(Protocol):
         ...
 
     def pass_due(self, now_ns: int) -> int:
-        """Count the arrivals that fell due since the last call (closed loop: 0)."""
+        """Count the arrivals that fell due before now and were not counted yet (closed loop: 0)."""
         ...
 
     def drop(self, until_ns: int) -> NDArray[np.int64]:
-        """Take arrivals due until then, one block at most, without starting them; give their scheduled instants."""
+        """Take arrivals due before then, one block at most, without starting them; give their scheduled instants."""
         ...
 
     def amend(self, order: StageOrder) -> None:
@@ -133,13 +133,13 @@ class OpenLine:
     def pass_due(self, now_ns: int) -> int:
         """Count what fell due."""
         count = 0
-        while passed := len(self._due.pass_until(now_ns - self._open_ns)):
+        while passed := len(self._due.pass_until(now_ns - self._open_ns - 1)):
             count += passed
         return count
 
     def drop(self, until_ns: int) -> NDArray[np.int64]:
         """Pass over arrivals that were due and not started."""
-        return self._start.pass_until(until_ns - self._open_ns) + self._open_ns
+        return self._start.pass_until(until_ns - self._open_ns - 1) + self._open_ns
 
     def amend(self, order: StageOrder) -> None:
         """Go on under new shares and rates; what was due or started stays so."""
