@@ -97,6 +97,25 @@ def test_a_body_gives_its_events(body: bytes, events: list[Event]) -> None:
         assert decode(warm, [body]) == events
 
 
+@pytest.mark.parametrize(
+    ("segments", "events"),
+    [
+        pytest.param([b"event: x\n", b"data: a\n\n"], [(b"x", b"a")], id="type before"),
+        pytest.param([b"data: a\nd", b"ata: b\n\n"], [(b"", b"a\nb")], id="one byte of the next line"),
+        pytest.param([b"data: a\n", b"data: b\n\n"], [(b"", b"a\nb")], id="line by line"),
+        pytest.param([b": c", b"omment\ndata: a\n\n"], [(b"", b"a")], id="inside a comment"),
+        pytest.param(
+            [b"data: a\n", b"\ndata: b\n\nda", b"ta: c\n\n"], [(b"", b"a"), (b"", b"b"), (b"", b"c")], id="over"
+        ),
+    ],
+)
+def test_a_read_that_ends_inside_an_event_leaves_the_fast_path(segments: list[bytes], events: list[Event]) -> None:
+    """What is pending decides, not only what a read looks like."""
+    decoder = SSEDecoder()
+    decoder.feed(b"data: warm\n\n")
+    assert [event for segment in segments for event in decoder.feed(segment)] == events
+
+
 def test_the_cr_of_a_blank_line_ends_the_event_at_once() -> None:
     """An arrival is not held back until the LF that may follow a CR."""
     decoder = SSEDecoder()

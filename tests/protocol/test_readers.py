@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_locust.protocol import ANSWER, REASONING, UNSEEN, Usage, dialect_names, get_dialect, server_message
+from llm_locust.protocol import ANSWER, REASONING, REFUSAL, UNSEEN, Usage, dialect_names, get_dialect, server_message
 from tests.protocol.playing import chat, delta, play, used
 
 
@@ -34,6 +34,7 @@ from tests.protocol.playing import chat, delta, play, used
         pytest.param(
             {"reasoning_details": [{"type": "reasoning.encrypted", "data": "eA=="}]}, "", "", 0, id="encrypted"
         ),
+        pytest.param({"content": "a", "refusal": "No"}, "a", "", ANSWER | REFUSAL, id="answer and refusal"),
         pytest.param({"content": "a", "role": 1, "x": {"y": [1]}}, "a", "", ANSWER, id="unknown fields"),
     ],
 )  # fmt: skip
@@ -69,6 +70,7 @@ def test_a_count_of_an_odd_type_is_a_count_or_absent(tokens: object, count: int 
             [used(5, reasoning_tokens=2)], 1, Usage(input_tokens=7, output_tokens=5, reasoning_tokens=2), id="SGLang"
         ),
         pytest.param([used(48)], 2, Usage(input_tokens=7, output_tokens=48), id="one sum for two choices"),
+        pytest.param([used(48), None, used(0)], 2, Usage(input_tokens=7, output_tokens=48), id="zero after the sum"),
         pytest.param([used(48), used(48)], 2, Usage(input_tokens=7, output_tokens=48), id="the sum said twice"),
     ],
 )  # fmt: skip
@@ -105,6 +107,30 @@ def test_running_counts_of_two_choices_add_and_the_final_sum_replaces_them() -> 
     assert played.reader.usage.output_tokens == 4
 
 
+def test_a_sum_so_far_is_replaced_by_the_sum_at_the_end() -> None:
+    """n = 2: a figure of no one choice, said before any choice ended, is no choice's own."""
+    early, late = ({"id": "r1", "choices": [], "usage": used(tokens)} for tokens in (3, 8))
+    played = chat(
+        delta(0, content="a"), early, delta(1, content="b"), delta(0, finish="stop"), delta(1, finish="stop"), late, n=2
+    )
+    assert played.reader.usage.output_tokens == 8
+
+
+def test_an_event_without_a_count_has_no_running_count() -> None:
+    """The count of an earlier event says nothing about this one, on either path."""
+    played = chat(
+        delta(content="a", usage=used(1)), delta(content="b", usage=used(2)), delta(content="c"),
+        delta(content="d", usage=used(4)), delta(content="e", finish="stop"),
+    )  # fmt: skip
+    assert played.running == [1, 2, None, 4, None]
+
+
+def test_an_error_beside_text_is_an_error_and_a_token() -> None:
+    """Text came, and the server failed: both are kept."""
+    played = chat(delta(content="a"), {**delta(content="b"), "error": {"message": "gone"}})
+    assert (played.reader.text, len(played.arrivals), played.reader.error) == ("ab", 2, "gone")
+
+
 def test_a_growing_count_under_an_empty_delta_is_a_token_without_text() -> None:
     """Half a character, or the end-of-text token: the count tells; a repeated or first count does not."""
     played = chat(
@@ -119,10 +145,11 @@ def test_a_growing_count_under_an_empty_delta_is_a_token_without_text() -> None:
     assert played.running == [1, 2, 3]
 
 
-def test_a_count_that_stays_zero_under_text_is_no_running_count() -> None:
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_count_that_stays_zero_under_text_is_no_running_count(n: int) -> None:
     """A proxy sends zeros beside text and the sum at the end: the end is no token."""
     played = chat(
-        delta(content="a", usage=used(0)), delta(content="b", usage=used(0)), delta(finish="stop", usage=used(28))
+        delta(content="a", usage=used(0)), delta(content="b", usage=used(0)), delta(finish="stop", usage=used(28)), n=n
     )
     assert [at for at, _ in played.arrivals] == [0, 1]
     assert played.reader.usage.output_tokens == 28
