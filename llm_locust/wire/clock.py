@@ -72,7 +72,7 @@ class Clock:
 
     def close(self) -> None:
         """End the checks and give the guard socket back."""
-        self._checker.kill(block=False)
+        self._checker.kill()
         if self._guard is not None:
             self._guard.close()
 

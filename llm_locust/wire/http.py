@@ -85,10 +85,8 @@ class ResponseParser:
         if self._method == "HEAD":
             self._end()
         elif status not in _BODYLESS:
-            names = {name for name, _ in self.headers}
-            self.until_close = b"content-length" not in names and b"chunked" not in _values(
-                self.headers, b"transfer-encoding"
-            )
+            sized = any(name == b"content-length" for name, _ in self.headers)
+            self.until_close = not sized and b"chunked" not in _values(self.headers, b"transfer-encoding")
 
     def on_message_complete(self) -> None:
         """Note the end; an interim response only makes room for the next."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket as real_socket
 import ssl
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic_ns
@@ -63,7 +63,7 @@ class ScriptedServer:
     """Plays one script per request, in turn; the last one is played again and again.
 
     ``requests`` are (number of the connection, head, body); ``ended`` is set when a client closed. With
-    ``read_bodies`` off, a script starts at the head's end and the body stays unread. ``greeting`` is sent before all else.
+    ``read_bodies`` off, a script starts at the head's end and the body stays unread. ``greeting`` is sent first.
     """
 
     def __init__(
@@ -163,6 +163,17 @@ def hold_until(mono_ns: int) -> None:
     """Hold the hub."""
     while monotonic_ns() < mono_ns:
         pass
+
+
+def best_of_three(measure: Callable[[], float], *, least: float, most: float) -> None:
+    """Assert that a time lies in its bounds; the machine may be busy twice, never early once."""
+    times = []
+    for _ in range(3):
+        times.append(measure())
+        assert times[-1] >= least
+        if times[-1] <= most:
+            return
+    raise AssertionError(f"at most {most} expected, measured {times}")
 
 
 @contextmanager

