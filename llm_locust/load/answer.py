@@ -43,11 +43,14 @@ class Answer:
 
 
 def without_secrets(record: RequestRecord, options: AskOptions) -> RequestRecord:
-    """Take the key and header values out of an error text: servers do echo a key that they refuse."""
-    if not record.error:
-        return record
-    error = record.error
+    """Take the key and header values out of a record's error text."""
+    error = without_secrets_text(record.error, options)
+    return record if error == record.error else msgspec.structs.replace(record, error=error)
+
+
+def without_secrets_text(text: str, options: AskOptions) -> str:
+    """Take the key and header values out of a text: servers do echo a key that they refuse."""
     for secret in (options.api_key, *(value for _, value in options.headers)):
         if secret and len(secret) >= _SHORTEST_SECRET:
-            error = error.replace(secret, "***")
-    return record if error == record.error else msgspec.structs.replace(record, error=error)
+            text = text.replace(secret, "***")
+    return text

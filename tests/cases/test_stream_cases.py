@@ -126,7 +126,7 @@ def server_late_ms(mock: MockProcess, seen: Seen, name: str) -> float:
     sent_ms = [(at_ns - told["arrival_ns"]) / 1e6 for at_ns in told["segment_send_ns"]]
     if "RAW" not in name:
         del sent_ms[0]  # the head
-    return max([0.0, *(sent - wanted for sent, wanted in zip(sent_ms, wanted_ms, strict=False))])
+    return max([0.0, *(float(sent) - wanted for sent, wanted in zip(sent_ms, wanted_ms, strict=False))])
 
 
 @pytest.mark.parametrize("name", PLAYED)

@@ -1,0 +1,86 @@
+"""One line for what is wrong with a server, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llm_locust.load.trial import Tester, Trial
+from llm_locust.measure.record import Outcome
+
+Line = Callable[[Tester, Trial], str]
+
+
+def advice(server: Tester, trial: Trial) -> str:
+    """Return the line: where, what happened, what to do."""
+    told = _TOLD.get(trial.outcome, _other)(server, trial)
+    return f"{server.endpoint.shown}: {told}"
+
+
+def _connect(server: Tester, trial: Trial) -> str:
+    lowered = trial.error.lower()
+    if "certificate" in lowered or "tls" in lowered or "ssl" in lowered:
+        return f"{trial.error}. Give the authority with --llm-ca-file, or --llm-insecure to skip the check"
+    return f"{trial.error}. Is the server running, and --host right? --llm-wait-ready 10m waits for it"
+
+
+def _silent(server: Tester, trial: Trial) -> str:
+    exchange, reason = trial.flight.exchange, trial.error or trial.outcome.value
+    if exchange.headers_ns is None:
+        return f"no answer at all ({reason}): the server took the request and says nothing"
+    return f"HTTP {exchange.status}, then no token ({reason})"
+
+
+def _rejected(server: Tester, trial: Trial) -> str:
+    status = trial.flight.exchange.status
+    return f"HTTP {status}: {trial.error}. It is busy or still loading: --llm-wait-ready 10m waits for it"
+
+
+def _http(server: Tester, trial: Trial) -> str:
+    status = trial.flight.exchange.status
+    if status in (401, 403):
+        given = "refuses the API key" if server.options.api_key else "asks for an API key"
+        return f"HTTP {status}: it {given} ({trial.error}). Set LOCUST_LLM_API_KEY or OPENAI_API_KEY to the right one"
+    if status == 404:
+        return _not_found(server, trial)
+    if status is not None and 300 <= status < 400:
+        return f"HTTP {status}: it redirects, which is not followed. Give the address that it leads to as --host"
+    if status is not None and 200 <= status < 300:
+        return f"{trial.error}, not the answer of an API. Is --host the server itself, and --llm-path right?"
+    return f"HTTP {status}: {trial.error}"
+
+
+def _not_found(server: Tester, trial: Trial) -> str:
+    models = server.models()
+    model = server.options.body.model
+    if models and model not in models:
+        return f"HTTP 404: there is no model {model!r} ({trial.error}). It serves {', '.join(models)}: --llm-model"
+    if model is not None and model in trial.error:
+        return f"HTTP 404: there is no model {model!r} ({trial.error}). Give another --llm-model"
+    asked = f"--llm-dialect {server.dialect.name}"
+    return f"HTTP 404 ({trial.error}): it has no such endpoint. Is {asked} right, or --llm-path needed?"
+
+
+def _not_streamed(server: Tester, trial: Trial) -> str:
+    return f"a stream was asked for, {trial.error}. Add --no-llm-stream to measure whole answers, without TTFT"
+
+
+def _no_token(server: Tester, trial: Trial) -> str:
+    return f"HTTP {trial.flight.exchange.status}, but {trial.error}. See it event by event: llm-locust probe URL"
+
+
+def _other(server: Tester, trial: Trial) -> str:
+    return f"{trial.outcome.value}: {trial.error or 'no reason given'}. See it event by event: llm-locust probe URL"
+
+
+_TOLD: dict[Outcome, Line] = {
+    Outcome.CONNECT_ERROR: _connect,
+    Outcome.TIMEOUT_CONNECT: _connect,
+    Outcome.TIMEOUT_FIRST_TOKEN: _silent,
+    Outcome.TIMEOUT_STALL: _silent,
+    Outcome.TIMEOUT_TOTAL: _silent,
+    Outcome.REJECTED: _rejected,
+    Outcome.HTTP_ERROR: _http,
+    Outcome.NOT_STREAMED: _not_streamed,
+    Outcome.EMPTY: _no_token,
+    Outcome.TRUNCATED: _no_token,
+}
