@@ -27,6 +27,7 @@ from llm_locust.wire.types import End, Exchange, Limits, Sink
 CALL = "llm_locust.call"
 """Key of ``request.extensions`` under which a ``Call`` travels."""
 
+_PLAIN_TIMEOUT_S = 30.0
 _DEFAULT_HEADERS = {"Accept-Encoding": "identity", "Accept": "*/*"}
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it writes each URL, secrets included
@@ -197,18 +198,19 @@ class _Body:
 def http_client(transport: WireTransport, headers: Mapping[str, str] | None = None) -> httpx.Client:
     """Return one user's client (some 50 µs, 2 KB) with connections of its own on the shared settings.
 
-    Redirects are not followed. Proxies of the environment are used only where the transport says "env".
+    Redirects are not followed. Proxies of the environment are used only where the transport says "env". Plain
+    requests time out after 30 s unless they say otherwise; an exchange has its own limits.
     """
     sent = {**_DEFAULT_HEADERS, **(headers or {})}
     if transport.proxy is None:
-        return httpx.Client(transport=transport.sibling(), headers=sent, timeout=None)
+        return httpx.Client(transport=transport.sibling(), headers=sent, timeout=_PLAIN_TIMEOUT_S)
     if not transport.keep_alive:
         sent["Connection"] = "close"
     from_environment = transport.proxy == "env"
     return ProxiedClient(
         verify=transport.tls.context(),
         headers=sent,
-        timeout=None,
+        timeout=_PLAIN_TIMEOUT_S,
         trust_env=from_environment,
         proxy=None if from_environment else transport.proxy,
     )
@@ -219,8 +221,9 @@ def perform(
 ) -> Exchange:
     """Send the request, feed the sink, return the exchange complete; blocks the greenlet until the end.
 
-    Whatever happens on the wire is the exchange's ``end``, never an exception. Only what kills the greenlet is
-    raised, after End.STOPPED: hand in an ``exchange`` to see it then.
+    Whatever happens on the wire is the exchange's ``end``, never an exception. What kills the greenlet is raised,
+    after End.STOPPED: hand in an ``exchange`` to see it then. A request that cannot be sent at all (another
+    scheme than http, a line break in a header) raises httpx.TransportError, and the exchange has no end.
     """
     exchange = exchange if exchange is not None else Exchange()
     call = Call(sink, limits, exchange)
@@ -230,8 +233,9 @@ def perform(
     request.extensions[CALL] = call
     try:
         client.send(request, stream=True).close()
-    except NoResponseError:
-        pass
+    except httpx.TransportError:  # no response; or httpx dislikes one, as a Location that is no URL
+        if exchange.end is None:
+            raise
     return exchange
 
 

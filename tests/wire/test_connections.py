@@ -223,6 +223,19 @@ def test_sink_that_blocks_ends_the_exchange() -> None:
     assert "BlockingSwitchOutError" in exchange.error
 
 
+def test_interrupt_goes_through_when_it_hits_the_sink() -> None:
+    """Ctrl-C arrives in whatever code is running; swallowed there, the run would go on."""
+
+    class Interrupted(Sink):
+        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+            raise KeyboardInterrupt
+
+    exchange = Exchange()
+    with ScriptedServer([[(0, OK)]]) as server, user() as client, pytest.raises(KeyboardInterrupt):
+        ask(client, server.url, Interrupted(), exchange=exchange)
+    assert exchange.end is End.STOPPED
+
+
 @pytest.mark.parametrize("size", [0, 1, 65_536, 1_000_000, 5_000_000])
 def test_body_of_any_size_arrives_whole(size: int) -> None:
     body = (b"0123456789abcdef" * (size // 16 + 1))[:size]
@@ -287,6 +300,13 @@ def test_plain_requests_raise_as_httpx_does() -> None:
         client.get(server.url)
     with ScriptedServer([[(5000, OK)]]) as server, user() as client, pytest.raises(httpx.ReadTimeout):
         client.get(server.url, timeout=0.05)
+
+
+def test_response_is_kept_when_its_location_is_no_url() -> None:
+    answer = b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n"
+    with ScriptedServer([[(0, answer)]]) as server, user() as client:
+        exchange = ask(client, server.url)
+    assert (exchange.end, exchange.status) == (End.COMPLETE, 302)
 
 
 def test_header_with_a_line_break_is_refused() -> None:
