@@ -1,0 +1,454 @@
+"""The conductor runs the plan: what comes when, what waits for what, and how it is written down."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from llm_locust.load.arrivals import ArrivalSpec
+from llm_locust.load.conductor import Conductor
+from llm_locust.load.stage import DRAIN, NO_WARMUP, RAMP, STEADY, WARMUP, Stage, Warmup
+from llm_locust.measure.record import Outcome
+
+from .ensemble import Ensemble, closed
+from .stand import MS, S, Started
+
+CONSTANT = ArrivalSpec("constant")
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., Ensemble]]:
+    """Make ensembles that end with the test."""
+    made: list[Ensemble] = []
+
+    def make_one(*args: object, **kwargs: object) -> Ensemble:
+        made.append(Ensemble(*args, **kwargs))  # type: ignore[arg-type]  # passed on
+        return made[-1]
+
+    yield make_one
+    for ensemble in made:
+        ensemble.close()
+
+
+def per_stage(ensemble: Ensemble) -> dict[str, list[Started]]:
+    """Requests by the stage on their ticket."""
+    result: dict[str, list[Started]] = {}
+    for request in ensemble.started:
+        result.setdefault(request.ticket.stage, []).append(request)
+    return result
+
+
+def opened_at(conductor: Conductor, label: str) -> int:
+    """The instant at which a row was opened."""
+    return next(row.opened_ns or 0 for row in conductor.applied if row.label == label)
+
+
+def test_steps_drain_between_levels(make: Callable[..., Ensemble]) -> None:
+    """Each level stands alone: nothing of the last level is in flight when the next opens; users change between."""
+    ensemble = make(service_ns=lambda _: 2 * S)
+    plan = [closed("users-2", 2), closed("users-5", 5), closed("users-3", 3)]
+    conductor = Conductor(plan, ensemble, seed=1)
+    ensemble.run(conductor)
+    assert ensemble.log == [
+        ("stage", 0, "users-2"), ("open", WARMUP, 2), ("mark", "users-2", STEADY), ("mark", "users-2", DRAIN),
+        ("stage", 1, "users-5"), ("open", WARMUP, 5), ("mark", "users-5", STEADY), ("mark", "users-5", DRAIN),
+        ("stage", 2, "users-3"), ("open", WARMUP, 3), ("mark", "users-3", STEADY), ("mark", "users-3", DRAIN),
+    ]  # fmt: skip
+    stages = per_stage(ensemble)
+    assert {label: len({r.user for r in requests}) for label, requests in stages.items()} == {
+        "users-2": 2, "users-5": 5, "users-3": 3,
+    }  # fmt: skip
+    for before, after in (("users-2", "users-5"), ("users-5", "users-3")):
+        assert max(r.end_ns or 0 for r in stages[before]) < opened_at(conductor, after)
+    assert [row.ended_by for row in conductor.applied] == ["hold"] * 3
+    for row in conductor.applied:
+        assert row.closed_ns is not None
+        assert row.steady_ns is not None
+        assert row.closed_ns - row.steady_ns == 10 * S
+
+
+def test_indices_are_unique_over_the_run(make: Callable[..., Ensemble]) -> None:
+    """No prompt comes twice: workers, warm-up, window and stages all have their own indices."""
+    ensemble = make()
+    plan = [
+        closed("one", 3),
+        closed("two", 3),
+        Stage(label="three", users=4, rate_per_s=5, arrivals=CONSTANT, hold_s=9),
+    ]
+    ensemble.run(Conductor(plan, ensemble, seed=1))
+    indices = [r.ticket.index for r in ensemble.started]
+    assert len(set(indices)) == len(indices) > 300
+
+
+def test_every_tick_answers_ints_and_none_at_the_end(make: Callable[..., Ensemble]) -> None:
+    """Users are whole numbers of the plan: 7 on 3 workers are 3, 2, 2; fewer users than workers work."""
+    ensemble = make(("a", "b", "c"))
+    conductor = Conductor([closed("users-7", 7), closed("users-2", 2)], ensemble, seed=1)
+    answers = []
+    spread = set()
+    while (answer := conductor.tick()) is not None:
+        answers.append(answer)
+        ensemble.spawn(answer[0])
+        spread.add(tuple(sorted(len(users) for users in ensemble.users.values())))
+        for stand in ensemble.stands.values():
+            stand.run_until(stand.now_ns + S)
+    assert {type(users) for users, _ in answers} == {int}
+    assert {users for users, _ in answers} == {2, 7}
+    assert {(2, 2, 3), (0, 1, 1)} <= spread
+    assert conductor.tick() is None
+
+
+@pytest.mark.parametrize("tick_s", [0.1, 1.0, 7.0], ids=["fast", "each second", "blocked by a ramp"])
+def test_plan_is_the_same_however_seldom_it_ticks(make: Callable[..., Ensemble], tick_s: float) -> None:
+    """A tick that comes late (a master's ramp blocks it) lengthens a stage but skips none: 20, 5, 8 users."""
+    ensemble = make()
+    plan = [closed("users-20", 20, hold_s=3.0), closed("users-5", 5, hold_s=3.0), closed("users-8", 8, hold_s=3.0)]
+    conductor = Conductor(plan, ensemble, seed=1)
+    ensemble.run(conductor, tick_s=tick_s)
+    assert [len({r.user for r in requests}) for requests in per_stage(ensemble).values()] == [20, 5, 8]
+    for row in conductor.applied:
+        assert (row.closed_ns or 0) - (row.steady_ns or 0) >= 3 * S
+
+
+def test_gate_waits_for_acknowledgements_and_users(make: Callable[..., Ensemble]) -> None:
+    """Nothing is issued before every worker has the stage and the users are there."""
+    ensemble = make()
+    ensemble.acks_after_s = 5
+    conductor = Conductor([closed("users-2", 2)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=4)
+    assert (conductor.doing, conductor.target[0], ensemble.started) == ("acknowledgements", 0, [])
+    ensemble.run(conductor)
+    assert 5 * S < opened_at(conductor, "users-2") < 8 * S
+
+
+def test_stage_opens_with_fewer_users_when_they_do_not_come(make: Callable[..., Ensemble]) -> None:
+    """Users that never come are waited for a minute; then the stage says with how many it ran."""
+    ensemble = make()
+    ensemble.missing_users = 1
+    conductor = Conductor([closed("users-4", 4, warmup=Warmup(0, 2.0))], ensemble, seed=1)
+    ensemble.run(conductor)
+    assert conductor.applied[0].notes == ["opened with 3 of 4 users"]
+    assert 60 * S < (conductor.applied[0].opened_ns or 0) < 64 * S
+
+
+def test_ramp_warm_up_and_window_follow_without_a_pause(make: Callable[..., Ensemble]) -> None:
+    """Users start over 4 s (ramp), each finishes one request (warm-up), then the window lasts its hold to the ns."""
+    ensemble = make(service_ns=lambda _: 2500 * MS)
+    conductor = Conductor([closed("users-4", 4, spread_s=4.0)], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    assert row.opened_ns is not None
+    assert row.steady_ns is not None
+    first = {r.ticket.phase: r.start_ns for r in reversed(ensemble.started)}
+    assert first[RAMP] == row.opened_ns
+    assert row.opened_ns + 4 * S <= first[WARMUP] < row.steady_ns <= first[STEADY]
+    starts_s = [(r.start_ns - row.opened_ns) / S for r in ensemble.started[:3]]
+    assert starts_s == [0.0, 1.0, 2.0]
+    assert row.steady_ns >= row.opened_ns + int(5.5 * S)  # the last user starts at 3 s and takes 2.5 s
+    assert (row.closed_ns or 0) - row.steady_ns == 10 * S
+    tally = ensemble.tally("users-4")
+    assert tally is not None
+    assert tally.window_ns == 2 * 10 * S  # of each of the two workers
+
+
+@pytest.mark.parametrize(
+    ("warmup", "steady_after_s"), [(NO_WARMUP, 0.0), (Warmup(0, 6.0), 6.0)], ids=["none", "six seconds"]
+)
+def test_warm_up_by_time_or_none(make: Callable[..., Ensemble], warmup: Warmup, steady_after_s: float) -> None:
+    """`0` measures from the opening on; a time is kept to the ns."""
+    ensemble = make()
+    conductor = Conductor([closed("users-2", 2, warmup=warmup)], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    assert (row.steady_ns or 0) - (row.opened_ns or 0) == int(steady_after_s * S)
+
+
+def test_warm_up_is_bounded_by_one_stage_length(make: Callable[..., Ensemble]) -> None:
+    """One user whose first request takes 25 s of a stage of 10 s: the window begins without it, and the row says so."""
+    ensemble = make(service_ns=lambda r: 25 * S if r.ticket.index == 0 else S)
+    conductor = Conductor([closed("users-4", 4)], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    assert (row.steady_ns or 0) - (row.opened_ns or 0) == 10 * S
+    assert "warm-up was cut" in row.notes[0]
+
+
+def test_hold_is_a_minimum_until_each_user_has_three_requests(make: Callable[..., Ensemble]) -> None:
+    """Requests of 12 s in a stage of 10 s: it goes on until every user has finished three measured ones."""
+    ensemble = make(service_ns=lambda _: 12 * S)
+    conductor = Conductor([closed("users-3", 3)], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    tally = ensemble.tally("users-3")
+    assert tally is not None
+    assert (row.ended_by, tally.steady_ok) == ("hold", 12)  # three each ended the wait, three more were in flight
+    assert 36 * S < (row.closed_ns or 0) - (row.steady_ns or 0) < 50 * S
+
+
+def test_hold_ends_at_max_hold(make: Callable[..., Ensemble]) -> None:
+    """A user that never gets through three requests does not hold the stage for ever."""
+    ensemble = make(service_ns=lambda _: 40 * S)
+    conductor = Conductor([closed("users-1", 1, max_hold_s=60.0)], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    assert (row.ended_by, (row.closed_ns or 0) - (row.steady_ns or 0)) == ("max hold", 60 * S)
+
+
+def test_open_loop_needs_no_minimum_per_user(make: Callable[..., Ensemble]) -> None:
+    """Most of 512 users get no request at 2 per second; the stage still lasts its hold."""
+    ensemble = make(service_ns=lambda _: S)
+    stage = Stage(label="rate-2", users=50, rate_per_s=2, arrivals=CONSTANT, hold_s=10)
+    conductor = Conductor([stage], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    tally = ensemble.tally("rate-2")
+    assert tally is not None
+    assert ((row.closed_ns or 0) - (row.steady_ns or 0), tally.steady_due) == (10 * S, 20)
+
+
+def test_stage_of_n_requests_ends_at_its_last_completion(make: Callable[..., Ensemble]) -> None:
+    """--llm-requests 25: 25 measured over both workers, warm-up on top; the window ends with the last of them."""
+    ensemble = make(service_ns=lambda _: 700 * MS)
+    conductor = Conductor([closed("run", 4, hold_s=None, requests=25)], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    steady = [r for r in ensemble.started if r.ticket.phase == STEADY]
+    assert len(steady) == 25
+    assert row.ended_by == "requests"
+    assert row.closed_ns == max(r.end_ns or 0 for r in steady)
+
+
+def test_open_loop_stage_of_n_requests_issues_exactly_n(make: Callable[..., Ensemble]) -> None:
+    """The same under a rate, dealt to two workers."""
+    ensemble = make()
+    stage = Stage(label="run", users=6, rate_per_s=5, arrivals=ArrivalSpec("poisson"), requests=31)
+    conductor = Conductor([stage], ensemble, seed=1)
+    ensemble.run(conductor)
+    tally = ensemble.tally("run")
+    assert tally is not None
+    assert (tally.steady_issued, tally.steady_due, tally.arrivals_unstarted) == (31, 31, 0)
+
+
+def test_batch_is_one_instant_over_two_workers(make: Callable[..., Ensemble]) -> None:
+    """FixedBatch: a warm-up batch, then 7 requests start at one ns on both workers; the row lasts to the last end."""
+    ensemble = make(service_ns=lambda r: (1000 + 100 * (r.ticket.index % 7)) * MS)
+    plan = [closed("batch-7", 7, hold_s=None, requests=7, release_together=True)]
+    conductor = Conductor(plan, ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    batch = [r for r in ensemble.started if r.ticket.phase == STEADY]
+    assert [r.start_ns for r in batch] == [row.steady_ns] * 7
+    assert len({r.user for r in batch}) == 7
+    assert row.closed_ns == max(r.end_ns or 0 for r in batch)
+    assert [r.ticket.phase for r in ensemble.started[:7]] == [WARMUP] * 7
+
+
+def test_rows_of_a_soak_run_through(make: Callable[..., Ensemble]) -> None:
+    """Three rows of 10 s under one schedule: no drain, no gap in the arrivals, rows at their exact instants."""
+    ensemble = make(service_ns=lambda _: 1300 * MS)
+    rows = [
+        Stage(label=f"soak-{i}", users=20, rate_per_s=4, arrivals=CONSTANT, hold_s=10, through=i > 1) for i in (1, 2, 3)
+    ]
+    conductor = Conductor(rows, ensemble, seed=1)
+    ensemble.run(conductor)
+    opened_ns = opened_at(conductor, "soak-1")
+    assert [row.closed_ns for row in conductor.applied] == [opened_ns + i * 10 * S for i in (1, 2, 3)]
+    assert [r.start_ns - opened_ns for r in ensemble.started] == [i * S // 4 for i in range(120)]
+    counts = [len(requests) for requests in per_stage(ensemble).values()]
+    assert counts == [40, 40, 40]
+    assert [entry[0] for entry in ensemble.log].count("stage") == 1
+    assert [entry for entry in ensemble.log if entry[-1] == DRAIN] == [("mark", "soak-3", DRAIN)]
+
+
+def test_spike_is_one_schedule_with_its_backlog(make: Callable[..., Ensemble]) -> None:
+    """A spike's backlog is served after it: nothing is dropped at the row's end, the rows add up to the schedule."""
+    ensemble = make(service_ns=lambda _: 1 * S)
+    rates = ((4.0, 10), (16.0, 5), (4.0, 20))
+    rows = [
+        Stage(label=f"row-{i}", users=8, rate_per_s=rate, arrivals=CONSTANT, hold_s=hold, through=i > 0)
+        for i, (rate, hold) in enumerate(rates)
+    ]
+    ensemble.run(Conductor(rows, ensemble, seed=1))
+    tallies = [ensemble.tally(f"row-{i}") for i in range(3)]
+    assert [tally.arrivals_due for tally in tallies if tally] == [40, 80, 80]
+    assert [tally.arrivals_unstarted for tally in tallies if tally] == [0, 0, 0]
+    assert sum(tally.issued for tally in tallies if tally) == 200
+    assert tallies[1] is not None
+    assert tallies[1].backlog_max > 20
+
+
+def test_ramp_changes_users_without_a_drain(make: Callable[..., Ensemble]) -> None:
+    """Stairs of users: each row has the users of its stair, and requests go on over the edges."""
+    ensemble = make(service_ns=lambda _: 1500 * MS)
+    rows = [closed(f"users-{users}", users, through=users > 2) for users in (2, 4, 6)]
+    conductor = Conductor(rows, ensemble, seed=1)
+    ensemble.run(conductor)
+    assert [len({r.user for r in requests}) for requests in per_stage(ensemble).values()] == [2, 4, 6]
+    over_the_edge = [r for r in per_stage(ensemble)["users-2"] if (r.end_ns or 0) > opened_at(conductor, "users-4")]
+    assert over_the_edge
+
+
+def test_sweep_stops_climbing_after_a_level_that_failed(make: Callable[..., Ensemble]) -> None:
+    """Over 50 % failures at 4 users: the rest of this sweep is listed as skipped, the next shape goes on."""
+    ensemble = make()
+    for stand in ensemble.stands.values():
+        stand.outcome = lambda r: (
+            Outcome.REJECTED if r.ticket.stage == "users-4" and r.ticket.index % 5 < 3 else Outcome.OK
+        )
+    plan = [closed(f"users-{users}", users, sweep="users") for users in (2, 4, 8, 16)] + [closed("mixed", 3)]
+    conductor = Conductor(plan, ensemble, seed=1)
+    ensemble.run(conductor)
+    assert [(row.label, row.skipped) for row in conductor.applied] == [
+        ("users-2", ""), ("users-4", ""), ("users-8", "60% of the requests of users-4 failed"),
+        ("users-16", "60% of the requests of users-4 failed"), ("mixed", ""),
+    ]  # fmt: skip
+
+
+def test_sweep_stops_climbing_after_a_level_without_a_success(make: Callable[..., Ensemble]) -> None:
+    """Not one success: climbing further tells nothing."""
+    ensemble = make()
+    for stand in ensemble.stands.values():
+        stand.outcome = lambda _: Outcome.CONNECT_ERROR
+    conductor = Conductor([closed("u-2", 2, sweep="u"), closed("u-4", 4, sweep="u")], ensemble, seed=1)
+    ensemble.run(conductor)
+    assert [row.skipped for row in conductor.applied] == ["", "no request of u-2 succeeded"]
+
+
+def test_half_of_the_requests_failed_goes_on(make: Callable[..., Ensemble]) -> None:
+    """Exactly 50 % is not over 50 %."""
+    ensemble = make(("a",))
+    ensemble.stands["a"].outcome = lambda r: Outcome.REJECTED if r.ticket.index % 2 else Outcome.OK
+    plan = [closed("u-2", 2, sweep="u", requests=20, hold_s=None), closed("u-4", 4, sweep="u")]
+    conductor = Conductor(plan, ensemble, seed=1)
+    ensemble.run(conductor)
+    assert [row.skipped for row in conductor.applied] == ["", ""]
+
+
+def test_drain_is_bounded_and_cut(make: Callable[..., Ensemble]) -> None:
+    """A stream that does not end is cut after the drain limit, and the row says so; the next stage follows."""
+    ensemble = make(service_ns=lambda r: 10_000 * S if r.ticket.index == 5 else S)
+    conductor = Conductor([closed("one", 3, min_requests_per_user=0)], ensemble, seed=1, drain_limit_s=30)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    assert ("cut",) in ensemble.log
+    assert row.notes == ["the drain was cut after 30 s"]
+    assert 30 * S <= (row.drained_ns or 0) - (row.closed_ns or 0) < 35 * S
+
+
+def test_run_time_ends_the_plan(make: Callable[..., Ensemble]) -> None:
+    """--run-time: the window is closed, what is in flight drains, the rest is listed as skipped."""
+    ensemble = make(service_ns=lambda _: 2 * S)
+    conductor = Conductor([closed("one", 2), closed("two", 2), closed("three", 2)], ensemble, seed=1, run_time_s=25)
+    took_s = ensemble.run(conductor)
+    assert [(row.label, row.ended_by, row.skipped) for row in conductor.applied] == [
+        ("one", "hold", ""), ("two", "run time", ""), ("three", "", "run time"),
+    ]  # fmt: skip
+    assert 25 <= took_s < 30
+    assert all(r.end_ns is not None for r in ensemble.started)
+
+
+def test_stop_keeps_the_last_answer(make: Callable[..., Ensemble]) -> None:
+    """While the drain of a stop runs, tick repeats its last answer: no users are raised, none are cut."""
+    ensemble = make()
+    conductor = Conductor([closed("one", 2), closed("two", 9)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=6)
+    conductor.stop("ctrl-c")
+    conductor.stop("again")
+    assert [conductor.tick() for _ in range(20)] == [(2, 100.0)] * 20
+    assert [(row.label, row.ended_by, row.skipped) for row in conductor.applied] == [
+        ("one", "ctrl-c", ""), ("two", "", "ctrl-c"),
+    ]  # fmt: skip
+    assert ensemble.log[-1] == ("mark", "one", STEADY)
+
+
+def test_stop_before_the_first_opening_skips_everything(make: Callable[..., Ensemble]) -> None:
+    """A stop while the acknowledgements are awaited: nothing ran."""
+    ensemble = make()
+    ensemble.acks_after_s = 100
+    conductor = Conductor([closed("one", 2), closed("two", 9)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=3)
+    conductor.stop()
+    assert [(row.label, row.skipped) for row in conductor.applied] == [("one", "stopped"), ("two", "stopped")]
+
+
+def test_users_edited_by_hand_split_the_stage(make: Callable[..., Ensemble]) -> None:
+    """4 → 8 users in the web form: `hold` and `hold-2`, each with its own window; the end stays where it was."""
+    ensemble = make(service_ns=lambda _: S)
+    stage = Stage(label="hold", users=4, rate_per_s=10, arrivals=CONSTANT, hold_s=60)
+    ensemble.asks = (4, None)
+    conductor = Conductor([stage], ensemble, seed=1)
+    ensemble.run(conductor, until_s=20)
+    ensemble.asks = (8, None)
+    ensemble.run(conductor)
+    first, second = conductor.applied
+    assert [(row.label, row.users, row.ended_by) for row in (first, second)] == [
+        ("hold", 4, "edit"),
+        ("hold-2", 8, "hold"),
+    ]
+    assert first.steady_ns is not None
+    assert second.closed_ns == first.steady_ns + 60 * S
+    assert second.opened_ns == first.closed_ns
+    assert (second.steady_ns or 0) > (second.opened_ns or 0)
+    assert len({r.user for r in per_stage(ensemble)["hold-2"]}) == 8
+    phases = [r.ticket.phase for r in per_stage(ensemble)["hold-2"]]
+    assert phases[0] == RAMP
+    assert phases[-1] == STEADY
+
+
+def test_rate_edited_by_hand_splits_the_stage(make: Callable[..., Ensemble]) -> None:
+    """4/s → 8/s in mid-stage: the same schedule goes on at the new rate, no arrival lost."""
+    ensemble = make()
+    stage = Stage(label="hold", users=10, rate_per_s=4, arrivals=CONSTANT, hold_s=60)
+    ensemble.asks = (None, 4.0)
+    conductor = Conductor([stage], ensemble, seed=1)
+    ensemble.run(conductor, until_s=20)
+    ensemble.asks = (None, 8.0)
+    ensemble.run(conductor)
+    first, second = conductor.applied
+    assert (second.label, second.rate_per_s) == ("hold-2", 8.0)
+    assert first.closed_ns is not None
+    gaps_ms = {
+        label: {(after.start_ns - before.start_ns) // MS for before, after in itertools.pairwise(rs)}
+        for label, rs in per_stage(ensemble).items()
+    }
+    assert gaps_ms == {"hold": {250}, "hold-2": {125}}
+    assert [r.ticket.index for r in ensemble.started] == list(range(len(ensemble.started)))
+
+
+def test_edit_is_refused_where_the_shape_varies_users(make: Callable[..., Ensemble]) -> None:
+    """In a sweep the levels are the shape's: the row says that the edit was ignored."""
+    ensemble = make()
+    conductor = Conductor([closed("users-2", 2, sweep="users")], ensemble, seed=1)
+    ensemble.run(conductor, until_s=6)
+    ensemble.asks = (50, None)
+    ensemble.run(conductor)
+    assert [row.label for row in conductor.applied] == ["users-2"]
+    assert "edit of users or rate was ignored" in conductor.applied[0].notes[0]
+
+
+def test_plain_run_goes_on_until_it_is_stopped(make: Callable[..., Ensemble]) -> None:
+    """One stage `run`: open at once, ramp while Locust brings the users, then warm-up and the window without an end."""
+    ensemble = make()
+    ensemble.missing_users = 2
+    conductor = Conductor([closed("run", 4, hold_s=None, users_first=False, spawn_rate=1.0)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=5)
+    assert {r.ticket.phase for r in ensemble.started} == {RAMP}
+    ensemble.missing_users = 0
+    ensemble.run(conductor, until_s=600)
+    assert conductor.phase == STEADY
+    assert not conductor.finished
+    conductor.stop("run time")
+    assert conductor.applied[0].ended_by == "run time"
+
+
+def test_lost_worker_does_not_hold_the_stage(make: Callable[..., Ensemble]) -> None:
+    """What a lost worker told last counts, and nobody waits for it: warm, drained, no user of it short."""
+    ensemble = make(service_ns=lambda _: 30 * S)
+    conductor = Conductor([closed("one", 2)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=10)
+    tally = ensemble.stands["a"].gate.tallies()[0]
+    lost = tally.lost()
+    assert (tally.warm, tally.in_flight, tally.users) == (False, 1, 1)
+    assert (lost.warm, lost.drained, lost.exhausted, lost.in_flight, lost.users, lost.issued) == (True,) * 3 + (0, 0, 1)
