@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COMMENT = b": keep-alive\n\n"
 COMMENTS_PER_STALL = 6
 
+BUNDLING = ("bundle_tokens", "bundle_events")
 # What the faults make of an answer that is one document.
 DOCUMENT_OUTCOMES = {
     "cut": "cut",
@@ -120,55 +121,56 @@ class Generation:
         """One token of one sequence is due: send it. Hot path."""
         if self._over:
             return
-        text = JSON_TEXTS[(self._told.number * 7 + sequence.choice * 3 + sequence.generated - 1) % len(JSON_TEXTS)]
-        if not self._streamed:
-            if self._fault == "empty":
-                sequence.generated = 0
-            if sequence.done:
-                self._choice_done()
+        if self._fault == "empty":
+            self._end_empty(sequence)
             return
-        if self._fault is not None and self._token_with_fault(sequence, text):
-            return
+        text = JSON_TEXTS[text_number(self._told.number, sequence.choice, sequence.emitted)]
+        sequence.emitted += 1
+        complete = sequence.emitted >= sequence.limit_tokens
+        if self._streamed:
+            if self._fault in BUNDLING:
+                self._token_in_bundle(sequence, text)
+            else:
+                self._send_token(sequence, text, complete)
+        if complete:
+            self._choice_done()
+
+    def _send_token(self, sequence: Sequence, text: bytes, complete: bool) -> None:
         now_ns = monotonic_ns()
-        if sequence.done:
+        if complete:
             event = self._voice.last_token(sequence, text, now_ns, self._finishes[sequence.choice])
         else:
             event = self._voice.token(sequence, text, now_ns)
         self._send_ns.append(now_ns)
         self._app.truth.tokens += 1
         self._put(chunk(event))
-        if sequence.done:
-            self._choice_done()
-        elif self._act_at and len(self._send_ns) >= self._act_at:
+        if self._act_at and not complete and len(self._send_ns) >= self._act_at:
             self._act()
 
     def _put(self, payload: bytes) -> None:
         self._told.sent_bytes += len(payload)
         self._connection.send(payload)
 
-    def _token_with_fault(self, sequence: Sequence, text: bytes) -> bool:
-        """Handle the tokens of faults that change every event; False: send as usual."""
-        if self._fault == "empty":
-            sequence.generated = 0
+    def _end_empty(self, sequence: Sequence) -> None:
+        """The fault that ends a choice where its first token should have been."""
+        if self._streamed:
             self._put(chunk(self._voice.choice_end(sequence, self._finishes[sequence.choice])))
-            self._choice_done()
-            return True
-        if self._fault not in ("bundle_tokens", "bundle_events"):
-            return False
+        self._choice_done()
+
+    def _token_in_bundle(self, sequence: Sequence, text: bytes) -> None:
+        """The faults that send several tokens together: in one event, or as several events in one segment."""
         together = self._fault == "bundle_tokens"
         bundle = self._bundles.setdefault(sequence.choice, [])
         bundle.append(text if together else chunk(self._voice.token(sequence, text, monotonic_ns())))
-        if sequence.done or len(bundle) >= self._app.options.bundle:
+        if sequence.complete or len(bundle) >= self._app.options.bundle:
             now_ns = monotonic_ns()
             joined = b"".join(bundle)
             self._send_ns += [now_ns] * len(bundle)
             self._app.truth.tokens += len(bundle)
             bundle.clear()
             self._put(chunk(self._voice.token(sequence, joined, now_ns)) if together else joined)
-        if sequence.done:
+        if sequence.complete:
             self._put(chunk(self._voice.choice_end(sequence, self._finishes[sequence.choice])))
-            self._choice_done()
-        return True
 
     def _choice_done(self) -> None:
         self._left -= 1
@@ -183,9 +185,7 @@ class Generation:
     def _send_document(self) -> None:
         sequences, number = self._voice.sequences, self._told.number
         texts = [
-            b"".join(
-                JSON_TEXTS[text_number(number, sequence.choice, position)] for position in range(sequence.generated)
-            )
+            b"".join(JSON_TEXTS[text_number(number, sequence.choice, position)] for position in range(sequence.emitted))
             for sequence in sequences
         ]
         if self._fault in ("cut", "reset"):
@@ -221,7 +221,9 @@ class Generation:
             self._end_early(voice.ending_without_finish())
         elif fault == "aborted":
             self._finishes = ["abort"] * voice.ask.n
-            ends = b"".join(voice.choice_end(sequence, "abort") for sequence in voice.sequences if not sequence.done)
+            ends = b"".join(
+                voice.choice_end(sequence, "abort") for sequence in voice.sequences if not sequence.complete
+            )
             self._end_early(ends + voice.closing())
 
     def _end_early(self, events: bytes) -> None:

@@ -22,6 +22,7 @@ class Sequence:
         "choice",
         "done",
         "due_ns",
+        "emitted",
         "generated",
         "hold_until_ns",
         "limit_tokens",
@@ -39,7 +40,8 @@ class Sequence:
         self.prefix = prefix  # what the prefix cache compares; may be shorter than prompt_tokens (template)
         self.prompt_tokens = prompt_tokens
         self.limit_tokens = limit_tokens
-        self.generated = 0
+        self.generated = 0  # by the pace; it may be ahead of
+        self.emitted = 0  # what the owner has made of it
         self.cached_tokens = 0
         self.hold_until_ns = 0  # no token before this instant
         self.done = False
@@ -48,6 +50,11 @@ class Sequence:
         self.private_blocks = 0
         self.shared_blocks: list[int] = []
         self.block_hashes: list[int] = []
+
+    @property
+    def complete(self) -> bool:
+        """The owner has had the last token."""
+        return self.emitted >= self.limit_tokens
 
 
 class Pace(Protocol):

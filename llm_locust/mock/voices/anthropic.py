@@ -62,7 +62,7 @@ class MessagesVoice(Voice):
     def choice_end(self, sequence: Sequence, finish: str) -> bytes:
         delta = b'"delta":{"stop_reason":"%b","stop_sequence":null}' % _STOP_REASONS[finish]
         if self.with_usage:
-            delta += b',"usage":' + self._usage(sequence.generated)
+            delta += b',"usage":' + self._usage(sequence.emitted)
         return _event(b"content_block_stop", b'"index":0') + _event(b"message_delta", delta)
 
     def closing(self) -> bytes:

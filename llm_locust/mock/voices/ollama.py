@@ -49,7 +49,7 @@ class OllamaChatVoice(Voice):
         return self._last(sequence, b"", finish) + b"\n"
 
     def _last(self, sequence: Sequence, text: bytes, finish: str) -> bytes:
-        counts = b',"prompt_eval_count":%d,"eval_count":%d' % (self.ask.prompt_tokens, sequence.generated)
+        counts = b',"prompt_eval_count":%d,"eval_count":%d' % (self.ask.prompt_tokens, sequence.emitted)
         end = b'"},"done":true,"done_reason":"%b"%b}' % (_REASONS[finish], counts if self.with_usage else b"")
         return self._before + text + end
 

@@ -49,13 +49,13 @@ class GenerateVoice(Voice):
         choice = sequence.choice
         self._texts[choice] += text
         ids = self._ids[choice]
-        self._ids[choice] = b"%b,%d" % (ids, 1000 + sequence.generated) if ids else b"%d" % (1000 + sequence.generated)
+        self._ids[choice] = b"%b,%d" % (ids, 1000 + sequence.emitted) if ids else b"%d" % (1000 + sequence.emitted)
 
     def _event(self, sequence: Sequence, finish: bytes, tail: bytes = b"") -> bytes:
         choice = sequence.choice
         counts = b',"prompt_tokens":%d,"completion_tokens":%d,"cached_tokens":%d' % (
             self.ask.prompt_tokens,
-            sequence.generated,
+            sequence.emitted,
             sequence.cached_tokens,
         )
         return b'{"text":"%b","output_ids":[%b],"meta_info":{"id":"%b","finish_reason":%b%b}%b%b}' % (
@@ -74,7 +74,7 @@ class GenerateVoice(Voice):
     def document(self, texts: list[bytes], finishes: list[str]) -> bytes:
         self._texts = texts
         for sequence in self.sequences:
-            self._ids[sequence.choice] = b",".join(b"%d" % (1001 + position) for position in range(sequence.generated))
+            self._ids[sequence.choice] = b",".join(b"%d" % (1001 + position) for position in range(sequence.emitted))
         answers = [
             self._event(sequence, _finish(sequence, finish))
             for sequence, finish in zip(self.sequences, finishes, strict=True)
@@ -84,7 +84,7 @@ class GenerateVoice(Voice):
 
 def _finish(sequence: Sequence, finish: str) -> bytes:
     reasons = {
-        "length": {"type": "length", "length": sequence.generated},
+        "length": {"type": "length", "length": sequence.emitted},
         "stop": {"type": "stop", "matched": 1},
         "abort": {"type": "abort", "message": "aborted by the operator", "status_code": 500},
     }

@@ -48,7 +48,7 @@ class TGIVoice(Voice):
         return b'{"id":7,"text":"%b","logprob":-0.5,"special":false}' % text
 
     def _end(self, sequence: Sequence, finish: str) -> bytes:
-        counts = b'"generated_tokens":%d,"input_length":%d,' % (sequence.generated, self.ask.prompt_tokens)
+        counts = b'"generated_tokens":%d,"input_length":%d,' % (sequence.emitted, self.ask.prompt_tokens)
         return b'"%b","details":{"finish_reason":"%b",%b"seed":null}' % (
             self._text,
             _FINISHES[finish],
@@ -57,7 +57,7 @@ class TGIVoice(Voice):
 
     def _event(self, sequence: Sequence, token: bytes, end: bytes, now_ns: int) -> bytes:
         return b'data:{"index":%d,"token":%b,"generated_text":%b%b}\n\n' % (
-            sequence.generated,
+            sequence.emitted,
             token,
             end,
             b',"t":%d' % now_ns if self.stamp else b"",
@@ -65,7 +65,7 @@ class TGIVoice(Voice):
 
     def choice_end(self, sequence: Sequence, finish: str) -> bytes:
         return b'data:{"index":%d,"token":null,"generated_text":%b}\n\n' % (
-            sequence.generated,
+            sequence.emitted,
             self._end(sequence, finish),
         )
 

@@ -112,7 +112,7 @@ class Voice:
     @property
     def output_tokens(self) -> int:
         """Output tokens of all choices so far."""
-        return sum(sequence.generated for sequence in self.sequences)
+        return sum(sequence.emitted for sequence in self.sequences)
 
     @property
     def cached_tokens(self) -> int:
