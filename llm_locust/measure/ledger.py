@@ -84,7 +84,9 @@ class Ledger:
     def mark(self, at_ns: int, stage: str, phase: str) -> int:
         """Begin a phase of a stage at `at_ns`; return when it took effect.
 
-        What is booked stays booked: a mark before the last harvest or the last mark takes effect there.
+        What happens at that very instant belongs to the new phase: a window that is to end with its last completion
+        ends 1 ns after it. What is booked stays booked: a mark before the last harvest or the last mark takes effect
+        there.
         """
         at_ns = max(at_ns, self._mark_at[-1])
         if self._harvested_ns is not None:
@@ -217,6 +219,7 @@ class Ledger:
             window.counts["good"] += 1
         if ok and not is_broken(record):
             second.sample("ttft_ms", record.ttft_ns)
+            second.sample("ttft_scheduled_ms", record.ttft_scheduled_ns)
             second.sample("tpot_ms", record.tpot_ns)
             second.sample("user_wait_ms", record.user_wait_ns)
             second.sample("dispatch_lag_ms", record.dispatch_lag_ns)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llm_locust.measure.histogram import Histogram
 from llm_locust.measure.tally import Tally
@@ -36,10 +36,14 @@ out: requests that started or ended there, and output tokens, less those taken b
 
 @dataclass(frozen=True, slots=True)
 class SecondRow:
-    """One line of timeline.csv: the second from `epoch_s` on; None is absent."""
+    """One line of timeline.csv: the second from `epoch_s` on; None is absent.
+
+    `distributions` are the samples of this second alone, for what draws them over a longer time.
+    """
 
     epoch_s: int
     values: Mapping[str, float | int | None]
+    distributions: Mapping[str, Histogram] = field(default_factory=dict, compare=False)
 
 
 class SecondRows:
@@ -66,7 +70,7 @@ class SecondRows:
         for epoch_s in range(self._next_s, before_epoch_s):
             second = seconds.pop(epoch_s, None) or Tally()
             self._recent.append(second)
-            rows.append(SecondRow(epoch_s, self._values(second, late)))
+            rows.append(SecondRow(epoch_s, self._values(second, late), second.histograms))
             late = Tally()
         if not rows and (late.counts or late.histograms):
             # No row to tell it in yet: keep it for the next one.
