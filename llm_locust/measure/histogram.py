@@ -1,7 +1,7 @@
 """A mergeable histogram with a stated error: logarithmic bins, relative error at most 0.5 %.
 
 Knows no I/O and no clock. Values are integers in millionths of what is shown: nanoseconds for a
-latency in ms. The bins cover 1 us to 24 h; what is below 1 us is 0, what is above 24 h shares one
+latency in ms. The bins cover 1 us to 24 h; what is below 1 us is 0, what is 24 h or more shares one
 bin that is clamped to the maximum. Count, sum, minimum and maximum are exact.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 LOWEST = 1_000
 """Values below it form the zero bin (1 us)."""
 HIGHEST = 86_400_000_000_000
-"""Values above it form the overflow bin (24 h)."""
+"""Values from it on form the overflow bin (24 h)."""
 BINS = 2560
 """Neighbouring edges differ by 0.99 %, so a bin's middle is at most 0.493 % off."""
 PENDING_LIMIT = 256
