@@ -1,4 +1,4 @@
-"""What a task gets back, what Locust is told of a failure, and how an error text is rid of secrets."""
+"""What a task gets back, and how an error text is rid of secrets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.protocol.types import Reader
 
 _SHORTEST_SECRET = 4  # shorter header values ("1", "on") are no secrets, and occur in any text
-
-
-class RequestError(Exception):
-    """What Locust's `request` event carries for a failure. Its text is the outcome's name only: Locust keeps one row
-    per text."""
-
-    def __repr__(self) -> str:
-        """Return the outcome's name: what Locust prints."""
-        return str(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,28 +13,27 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gevent
 import httpx
 import msgspec
 from gevent.event import Event
-from locust.exception import StopTest
+from locust.exception import StopTest, StopUser
 
-from llm_locust.load.answer import Answer, RequestError, without_secrets
+from llm_locust.load.answer import Answer, without_secrets
 from llm_locust.load.asking import Turn, chat_prompt, completion_prompt
 from llm_locust.load.backoff import Backoff
-from llm_locust.load.endpoint import Endpoint
 from llm_locust.load.events import FLOW_EXCEPTIONS, llm_events
-from llm_locust.load.flight import Flight, OnToken, asked_facts, build_body, count_tokens, fly, request_headers
+from llm_locust.load.flight import Flight, asked_facts, build_body, count_tokens, fly, request_headers
 from llm_locust.load.gate_types import Ticket
-from llm_locust.load.options import DEFAULT_DIALECT, AskOptions
-from llm_locust.load.stream import TokenEvent
+from llm_locust.load.options import DEFAULT_DIALECT
 from llm_locust.load.surroundings import Surroundings
+from llm_locust.load.telling import Asking, tell_locust, token_listener
 from llm_locust.measure.finish import Identity, finish_record
 from llm_locust.measure.judge import AskFacts
-from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
+from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.protocol import PromptRequest, get_dialect
 from llm_locust.wire.clock import get_clock
 from llm_locust.wire.transport import http_client
@@ -44,17 +43,6 @@ logger = logging.getLogger(__name__)
 
 Prompting = Callable[[Ticket], tuple[PromptRequest, bool]]
 """Gives a ticket's prompt, and whether it came before."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What is known of a request before it is sent."""
-
-    ticket: Ticket
-    name: str
-    endpoint: Endpoint
-    options: AskOptions
-    client_request_id: str
 
 
 class LLMClient:
@@ -70,10 +58,12 @@ class LLMClient:
         self._here = surroundings
         self._request_event = request_event
         self._dialect = get_dialect(user.dialect or options.dialect or DEFAULT_DIALECT)
+        self._request_type = self._dialect.framing.name if options.body.stream else "POST"
         self._http: httpx.Client | None = None
         self._backoff = Backoff(random.Random(f"{surroundings.seed}/{surroundings.worker}/{id(self)}"))
         self._landed = Event()
         self._landed.set()
+        self._left = False
         self._told: set[str] = set()
         self.waiting = False
         """Whether the user waits for the gate, or pauses: nothing is lost if it is killed now."""
@@ -120,6 +110,7 @@ class LLMClient:
 
     def leave(self) -> None:
         """Take no new request; block until the one in flight has ended, at most the drain limit."""
+        self._left = True
         self._here.gate.leave(self._user)
         self._landed.wait(self._here.options.drain_s)
 
@@ -141,7 +132,7 @@ class LLMClient:
         outcome = Outcome.CLIENT_ERROR
         try:
             endpoint = here.endpoints.next(self._host, path)
-            request = _Request(ticket, name or path, endpoint, options, uuid.uuid4().hex)
+            request = Asking(ticket, name or path, endpoint, options, uuid.uuid4().hex)
             reader = self._dialect.reader(stream=stream, n=options.body.n)
             flight = Flight(reader=reader, asked=AskFacts(stream=stream))
             stop = self._prepare_and_fly(flight, request, prompting)
@@ -153,18 +144,22 @@ class LLMClient:
         if stop is not None:
             raise stop
         answer = Answer.of(record, reader)
-        self._tell(answer, request, flight.exchange)
+        if record.outcome is not Outcome.UNFINISHED:
+            tell_locust(self._request_event, self._user, answer, self._request_type, flight.exchange)
+            llm_events.response.fire(user=self._user, answer=answer)
         self._pause(record, flight.exchange)
         return answer
 
     def _admit(self) -> Ticket:
+        if self._left:
+            raise StopUser
         self.waiting = True
         try:
             return self._here.gate.admit(self._user)
         finally:
             self.waiting = False
 
-    def _prepare_and_fly(self, flight: Flight, request: _Request, prompting: Prompting) -> BaseException | None:
+    def _prepare_and_fly(self, flight: Flight, request: Asking, prompting: Prompting) -> BaseException | None:
         """Build, send and wait for the end; return what is to be raised once the record is booked."""
         stop: BaseException | None = None
         ready: httpx.Request | None = None
@@ -179,7 +174,7 @@ class LLMClient:
         self._here.collector.opened(request.ticket, request.name, flight.timeline, start_ns)
         return stop if ready is None else self._fly(flight, request, ready)
 
-    def _prepare(self, flight: Flight, request: _Request, prompting: Prompting) -> httpx.Request:
+    def _prepare(self, flight: Flight, request: Asking, prompting: Prompting) -> httpx.Request:
         """Build the request: prompt, body, headers. Raises ValueError where the dialect cannot carry the prompt."""
         options = request.options
         prompt, repeated = prompting(request.ticket)
@@ -191,10 +186,10 @@ class LLMClient:
         url = request.endpoint.url
         return self._client().build_request("POST", url, content=msgspec.json.encode(body), headers=headers)
 
-    def _fly(self, flight: Flight, request: _Request, ready: httpx.Request) -> BaseException | None:
+    def _fly(self, flight: Flight, request: Asking, ready: httpx.Request) -> BaseException | None:
         options, exchange = request.options, flight.exchange
         try:
-            fly(flight, self._client(), ready, options.limits, self._listener(request))
+            fly(flight, self._client(), ready, options.limits, token_listener(self._user, request.name, request.ticket.index))
             if options.tokenizer is not None:
                 count_tokens(flight, options.tokenizer)
         except FLOW_EXCEPTIONS as stop:  # a listener ends its user in mid-stream
@@ -220,29 +215,7 @@ class LLMClient:
             self._http = http_client(self._here.transport)
         return self._http
 
-    def _listener(self, request: _Request) -> OnToken | None:
-        """Return what tells the listeners of one request's tokens; None while nobody listens."""
-        if not llm_events.token and not llm_events.first_token:
-            return None
-        first = True
-
-        def tell(event: TokenEvent) -> bool:
-            nonlocal first
-            arrivals, at_ns = event
-            for choice, channels in arrivals:
-                arrived = {
-                    "user": self._user, "name": request.name, "request_id": request.ticket.index, "at_ns": at_ns,
-                    "choice": choice, "channels": channels,
-                }  # fmt: skip
-                if first:
-                    first = False
-                    llm_events.first_token.fire(**arrived)
-                llm_events.token.fire(**arrived)
-            return bool(llm_events.token)
-
-        return tell
-
-    def _book(self, flight: Flight, request: _Request) -> RequestRecord:
+    def _book(self, flight: Flight, request: Asking) -> RequestRecord:
         here, ticket = self._here, request.ticket
         record, samples = finish_record(
             flight.answer(),
@@ -270,26 +243,6 @@ class LLMClient:
             self._told.add(record.error)
             logger.error("client_error in %s: %s", record.name, record.error)
         return record
-
-    def _tell(self, answer: Answer, request: _Request, exchange: Exchange) -> None:
-        """Fire Locust's event, once; none for a request that the stop of the test ended."""
-        record = answer.record
-        if record.outcome is Outcome.UNFINISHED:
-            return
-        failed = record.outcome in FAILURES
-        duration_ns = record.stream_end_ns if failed or record.e2e_ns is None else record.e2e_ns
-        self._request_event.fire(
-            request_type=self._dialect.framing.name if request.options.body.stream else "POST",
-            name=record.name,
-            response_time=(duration_ns or 0) / 1e6,
-            response_length=exchange.received_bytes,
-            response=answer,
-            context={"llm": record, **self._user.context()},
-            exception=RequestError(record.outcome.value) if failed else None,
-            start_time=record.start_epoch_ns / 1e9,
-            url=record.endpoint,
-        )
-        llm_events.response.fire(user=self._user, answer=answer)
 
     def _pause(self, record: RequestRecord, exchange: Exchange) -> None:
         """Let the user wait where the server, or its absence, asks for it; outside all latencies."""

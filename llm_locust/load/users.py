@@ -7,9 +7,10 @@ among the user's own tasks would be load that nobody asked for.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
-from locust import User, constant
+from locust import User, between, constant
 
 from llm_locust.load.client import LLMClient
 from llm_locust.prompts.source import PromptSource
@@ -40,6 +41,9 @@ class LLMUser(User):
     def __init__(self, environment: Any) -> None:
         super().__init__(environment)
         self.client = LLMClient(self, environment.llm, environment.events.request)
+        think_time_s = environment.llm.options.think_time_s
+        if think_time_s is not None:  # an option given wins over the class
+            self.wait_time = partial(between(*think_time_s), self)  # type: ignore[method-assign]  # as Locust does
 
     def stop(self, force: bool = False) -> bool:
         """Let a request in flight end (at most the drain limit), then stop; a user that only waits ends at once.
