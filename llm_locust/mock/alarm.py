@@ -27,6 +27,10 @@ class Alarm(Protocol):
         """Ring at this instant, at once if it is past; replaces the instant set before."""
         ...
 
+    def close(self) -> None:
+        """Ring no more."""
+        ...
+
 
 def make_alarm(ring: Callable[[], None]) -> Alarm:
     """The best alarm of this platform."""
@@ -63,6 +67,11 @@ class TimerFdAlarm:
         if self._settime(self._fd, _ABSOLUTE, ctypes.byref(self._spec), None):
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
+    def close(self) -> None:
+        self._watcher.stop()
+        self._watcher.close()
+        os.close(self._fd)
+
     def _expired(self) -> None:
         try:
             os.read(self._fd, 8)
@@ -79,7 +88,12 @@ class LoopAlarm:
         self._timer: Any = None
 
     def set(self, at_ns: int) -> None:
-        if self._timer is not None:
-            self._timer.close()
+        self.close()
         self._timer = get_hub().loop.timer(max(0.0, (at_ns - time.monotonic_ns()) / _NS_PER_S))
         self._timer.start(self._ring)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None

@@ -56,6 +56,7 @@ class Engine:
     def submit(self, sequence: Sequence, now_ns: int) -> None:
         """Queue a sequence; an idle engine starts a step with it at once."""
         sequence.prefill_left = sequence.prompt_tokens
+        sequence.block_hashes = self._pool.hashes(sequence.prefix)
         self._queue.append(sequence)
         if self._step_end_ns is None:
             self._start_step(now_ns)
@@ -143,7 +144,7 @@ class Engine:
         pool = self._pool
         while self._queue and len(self._batch) < self._profile.max_batch:
             sequence = self._queue[0]
-            hashes = pool.hashes(sequence.prefix)
+            hashes = sequence.block_hashes
             known_tokens = sequence.prompt_tokens + sequence.generated
             # The last prompt token is always computed: its result is the first output token.
             hits = min(pool.cached_blocks(hashes), (sequence.prompt_tokens - 1) // pool.block_tokens)
@@ -151,7 +152,6 @@ class Engine:
             if not pool.take(blocks - hits, hashes[:hits]):
                 return
             self._queue.popleft()
-            sequence.block_hashes = hashes
             sequence.shared_blocks = hashes[:hits]
             sequence.private_blocks = blocks - hits
             sequence.prefill_left = known_tokens - hits * pool.block_tokens

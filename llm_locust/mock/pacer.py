@@ -7,7 +7,7 @@ from time import monotonic_ns
 import gevent
 from gevent.event import Event
 
-from llm_locust.mock.alarm import make_alarm
+from llm_locust.mock.alarm import Alarm, make_alarm
 from llm_locust.mock.pace import Pace
 
 # Tokens due within this time are sent in one wake-up: at 400 streams that saves half of the CPU.
@@ -28,18 +28,24 @@ class Pacer:
 
     def run(self) -> None:
         """Pace until killed."""
-        pace, rung = self._pace, self._rung
-        alarm = make_alarm(rung.set)
-        while True:
-            next_ns = pace.next_ns()
-            if next_ns is not None and next_ns <= monotonic_ns():
-                gevent.sleep(0)  # behind schedule: requests are read all the same
-            else:
-                if next_ns is not None:
-                    alarm.set(next_ns + SLACK_NS)
-                rung.wait()
-            rung.clear()
-            due = pace.advance(monotonic_ns())
-            self.generated_tokens += len(due)
-            for sequence in due:
-                sequence.owner.token(sequence)
+        alarm = make_alarm(self._rung.set)
+        try:
+            while True:
+                self._wait(alarm)
+                due = self._pace.advance(monotonic_ns())
+                self.generated_tokens += len(due)
+                for sequence in due:
+                    sequence.owner.token(sequence)
+        finally:
+            alarm.close()
+
+    def _wait(self, alarm: Alarm) -> None:
+        """Sleep until the next token is due, or a new sequence comes."""
+        next_ns = self._pace.next_ns()
+        if next_ns is not None and next_ns <= monotonic_ns():
+            gevent.sleep(0)  # behind schedule: requests are read all the same
+        else:
+            if next_ns is not None:
+                alarm.set(next_ns + SLACK_NS)
+            self._rung.wait()
+        self._rung.clear()
