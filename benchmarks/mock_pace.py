@@ -2,8 +2,9 @@
 
     taskset -c 1 python benchmarks/mock_pace.py --server-core 0 [--streams 400] [--itl-ms 20]
 
-All streams start at one instant, so that each step is one batch: the worst case. The reader throws away what
+All streams start together, so that each step is nearly one batch: the worst case. The reader throws away what
 it reads. Lateness is taken from the server's truth file: the clock before each send against arrival + TTFT + i * ITL.
+With ``--itl-ms 0.001`` the rate printed is the most that the server can send.
 """
 
 from __future__ import annotations

@@ -100,7 +100,9 @@ class Connection:
                 if not received:
                     break
                 self._parser.feed_data(received if self._tls is None else self._decrypt(self._tls, received))
-        except (OSError, httptools.HttpParserError):
+        except httptools.HttpParserError:
+            self.send(head(400, [(b"Content-Length", b"0"), (b"Connection", b"close")]))
+        except OSError:
             pass
         finally:
             self._lost()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import random
+from collections import Counter
 
 import pytest
 
@@ -201,6 +203,32 @@ def test_prefill_takes_no_more_than_its_share_of_a_step() -> None:
     engine.advance(start_ns)
     step_ms = ((engine.next_ns() or 0) - start_ns) / NS_PER_MS
     assert step_ms <= 2 * (10 + 50) + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_token_and_no_block_is_lost_under_any_mix(seed: int) -> None:
+    """Shared prefixes, a scarce pool, preemption, clients that go: each gets its tokens, all blocks come back."""
+    chance = random.Random(seed)
+    engine = Engine(dataclasses.replace(PLAIN, kv_tokens=320, max_batch=6))
+    got: Counter[Sequence] = Counter()
+    gone: set[Sequence] = set()
+    sequences: list[Sequence] = []
+    now_ns = 0
+    while len(sequences) < 60 or engine.next_ns() is not None:
+        if len(sequences) < 60 and chance.random() < 0.4:
+            prompt, salt = chance.randint(1, 150), 1000 * chance.randint(0, 3)
+            sequences.append(ask(engine, prompt, chance.randint(1, 100), now_ns / NS_PER_MS, salt))
+        if chance.random() < 0.05:
+            engine.flush_cache()
+        if sequences and chance.random() < 0.05 and not (leaving := chance.choice(sequences)).done:
+            engine.cancel(leaving)
+            gone.add(leaving)
+        now_ns = engine.next_ns() or now_ns + NS_PER_MS
+        got.update(engine.advance(now_ns))
+        assert 0 <= engine.kv_used_ratio <= 1
+        assert engine.running <= 6
+    assert [got[one] for one in sequences if one not in gone] == [s.limit_tokens for s in sequences if s not in gone]
+    assert (engine.running, engine.waiting, engine.kv_used_ratio) == (0, 0, 0)
 
 
 def test_pool_evicts_the_least_recently_used_blocks_only() -> None:

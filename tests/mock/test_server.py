@@ -219,6 +219,13 @@ def test_bad_request_is_refused(mock: MockProcess, path: str, body: Any, status:
     assert ask(mock.port, "/health").status == 200
 
 
+def test_what_is_not_http_is_refused(mock: MockProcess) -> None:
+    with Client(mock.port) as client:
+        client.sock.sendall(b"\x16\x03\x01 this is TLS\r\n\r\n")
+        answer = client.read()
+    assert (answer.status, answer.body) == (400, b"")
+
+
 def test_tokenize_speaks_three_spellings(mock: MockProcess) -> None:
     words = "one two  three\nfour"
     openai = ask(mock.port, "/tokenize", {"model": "mock", "prompt": words}).json
