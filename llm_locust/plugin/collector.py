@@ -92,9 +92,8 @@ class Collector:
                 self.numbers.count(tally.label, STEADY, "arrivals_started", started)
             if capped_ns := self._fresh(tally, "cap_reached_ns"):
                 self.numbers.window(tally.label, STAGE_WIDE, STEADY).counts["cap_reached_ns"] += capped_ns
-            if self._fresh(tally, "backlog_max"):
-                epoch_s = (self._now_ns() + self.epoch_offset_ns) // 1_000_000_000
-                self.numbers.raise_gauge((tally.label, STAGE_WIDE, STEADY, "backlog"), epoch_s, tally.backlog_max)
+            if risen := self._fresh(tally, "backlog_max"):
+                self.numbers.window(tally.label, STAGE_WIDE, STEADY).counts["backlog_max"] += risen
 
     def _fresh(self, tally: Tally, key: str) -> int:
         """What a counter of the gate has gained since the last look."""
@@ -152,6 +151,7 @@ class Collector:
             for _ in self._ledger.harvest(self._now_ns()):
                 pass
             self.numbers.reset()
+            self._ledger.restart()
             self.rows.clear()
             self.rows_booked = 0
 

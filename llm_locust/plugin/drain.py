@@ -12,7 +12,7 @@ import enum
 import logging
 import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import gevent
 from gevent.event import Event
@@ -77,8 +77,8 @@ def cause_of_stop(terminating: bool) -> Cause:
 
 def in_main_greenlet() -> bool:
     """Whether this is the greenlet in which the process began."""
-    main: bool = gevent.getcurrent().parent is None
-    return main
+    current: Any = gevent.getcurrent()
+    return bool(current.parent is None)
 
 
 class DrainGate:
@@ -89,6 +89,7 @@ class DrainGate:
         self._now_s = now_s
         self._say = say
         self._begun = False
+        self._passed = False
         self._done = Event()
         self._cut_at_s: float | None = None
         self.was_cut = False
@@ -96,7 +97,7 @@ class DrainGate:
     @property
     def passed(self) -> bool:
         """Whether the drain is over."""
-        return self._done.is_set()
+        return self._passed
 
     def cut(self) -> None:
         """End the drain at once: what is in flight becomes `unfinished`."""
@@ -116,15 +117,14 @@ class DrainGate:
         try:
             self._watch(cause, limit_s)
         finally:
+            self._passed = True
             self._done.set()
 
     def _wait_for_first(self) -> None:
-        while not self._done.is_set():
-            try:
-                self._done.wait(AFTER_CUT_S)
-                return
-            except KeyboardInterrupt:
-                return
+        try:
+            self._done.wait(AFTER_CUT_S)
+        except KeyboardInterrupt:
+            logger.warning("llm-locust: stopped again; not waiting for the workers any longer")
 
     def _watch(self, cause: Cause, limit_s: float) -> None:
         started_s = said_s = self._now_s()

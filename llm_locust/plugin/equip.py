@@ -6,12 +6,12 @@ Made in `init` or at a run's start, never at import: `--processes` forks after t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from llm_locust.load.options import AskOptions
+from llm_locust.load.preflight import Preflight
 from llm_locust.load.stage import StageOrder
 from llm_locust.measure.finish import RequestLimits
 from llm_locust.measure.slo import Slo
@@ -103,20 +103,9 @@ def stage_prompts(settings: Settings, seed: int) -> Callable[[StageOrder], Promp
     return open_for
 
 
-def asked(options: AskOptions, found: dict[str, Any]) -> AskOptions:
-    """The options of a request with what the pre-flight found; `found` is empty where there was none."""
-    if not found:
-        return options
-    return replace(
-        options,
-        body=msgspec.convert(found["body"], BodyOptions),
-        eos_ignored=found["eos_ignored"],
-    )
-
-
-def findings(options: AskOptions) -> dict[str, Any]:
-    """What the pre-flight found, of builtins, for the workers; nothing secret is in it."""
-    return {"body": msgspec.to_builtins(options.body), "eos_ignored": options.eos_ignored}
+def asked(options: AskOptions, found: dict[str, Any] | None) -> AskOptions:
+    """The options of a request with what the pre-flight found; None where there was none."""
+    return options if found is None else msgspec.convert(found, Preflight).applied_to(options)
 
 
 def slo(settings: Settings) -> Slo | None:

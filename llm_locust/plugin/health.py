@@ -128,3 +128,8 @@ class HealthBooks:
     def of(self, stage: str) -> HealthBook:
         """The book of a stage, an empty one where nothing was told."""
         return self._stages.get(stage) or HealthBook()
+
+    def worst_recent_lag_ms(self) -> float | None:
+        """The longest lag that any process told in its last report; None before the first."""
+        longest = [taken["lag"][5] for taken in self.latest.values() if taken["lag"][2]]
+        return max(longest) / 1e6 if longest else None

@@ -122,6 +122,7 @@ class MasterTeam:
         self._drain_limit_s = 0.0
         self.numbers = Aggregate()
         self.health = HealthBooks()
+        self.users_replaced = True
         self._rows: list[RequestRecord] = []
         self.crew = self._new_crew()
 
@@ -147,6 +148,7 @@ class MasterTeam:
         self._draining = False
         self.numbers.reset()
         self.health = HealthBooks()
+        self.users_replaced = True
         self._rows.clear()
         self.crew = self._new_crew()
         self._accounts = {key: account for key, account in self._accounts.items() if not account.gone}
@@ -168,6 +170,7 @@ class MasterTeam:
         self.numbers.reset()
         self.health = HealthBooks()
         self._rows.clear()
+        self._rows_taken = 0
         for account in self._accounts.values():
             account.inbox.next_part(part)
             account.totals = Counter()
@@ -179,8 +182,10 @@ class MasterTeam:
             if account.final is None and account.lost_s is None and account.gone and self._order is not None:
                 account.lost_s = self._now_s()
                 logger.warning("llm-locust: %s", self._lost_sentence(account))
+                self.users_replaced = False
                 self.crew.lost(account)
         if not self._draining:
+            self.users_replaced = self.users_replaced or self._runner.user_count >= self._runner.target_user_count > 0
             self.crew.follow_users()
 
     def live(self) -> list[Account]:

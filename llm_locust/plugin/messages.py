@@ -44,14 +44,17 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as a worker is told it: `raw` are the given options as typed, `ask` what the pre-flight found."""
+    """A run as a worker is told it.
+
+    `raw` are the given options as typed, `found` is what the pre-flight found, None without one.
+    """
 
     run_id: str
     part: int
     seed: int
     raw: dict[str, str | bool | list[str]]
     hosts: tuple[str, ...]
-    ask: dict[str, Any]
+    found: dict[str, Any] | None
 
 
 class Final(msgspec.Struct, frozen=True, kw_only=True):

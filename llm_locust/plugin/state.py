@@ -6,7 +6,9 @@ next one begins.
 
 from __future__ import annotations
 
+import os
 import secrets as random_source
+import socket
 from typing import Any
 
 from gevent.pool import Group
@@ -23,7 +25,7 @@ from .collector import Collector
 from .doorway import Doorway
 from .health import Health
 from .issuer import Issuer
-from .messages import RunOrder
+from .messages import Hello, RunOrder, suite_version
 from .secrets import Secrets
 from .settings import Settings
 
@@ -61,7 +63,7 @@ class LLM:
         self.settings = settings
         self.run_id = order.run_id
         self.seed = order.seed
-        self.options = equip.asked(equip.ask_options(settings, self.secrets), order.ask)
+        self.options = equip.asked(equip.ask_options(settings, self.secrets), order.found)
         self.slo_good = equip.request_limits(settings)
         self.desk = Desk(seed=order.seed, option=equip.option_prompts(settings, order.seed))
         self.endpoints = Endpoints()
@@ -78,6 +80,17 @@ class LLM:
     def end_run(self) -> None:
         """The run is over: users that Locust starts now wait for the next one."""
         self.gate.lead_to(None)
+
+
+def hello_of(llm: LLM) -> Hello:
+    """How this process introduces itself."""
+    return Hello(
+        version=suite_version(),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        timestamp_source=llm.clock.source,
+        has_key=llm.secrets.api_key is not None,
+    )
 
 
 def fresh_seed() -> int:

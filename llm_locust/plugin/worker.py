@@ -7,16 +7,13 @@ What a worker must know before it issues comes in messages that it acknowledges.
 from __future__ import annotations
 
 import logging
-import os
 import signal
-import socket
 import sys
 from typing import Any
 
 import gevent
 import msgspec
 from gevent.event import Event
-from gevent.lock import BoundedSemaphore
 from locust.exception import RPCError
 
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
@@ -25,9 +22,9 @@ from llm_locust.prompts.source import PromptError
 from . import messages, settings
 from .drain import CTRL_C_S, SIGTERM_S, in_main_greenlet
 from .listener_errors import ListenerErrors
-from .messages import ClockSync, Final, Hello, RunOrder, to_message
+from .messages import ClockSync, Final, RunOrder, to_message
 from .reports import REPORT_KEY, Outbox
-from .state import LLM
+from .state import LLM, hello_of
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +48,6 @@ class Worker:
         self._welcomed = Event()
         self._acknowledged = Event()
         self._outbox = Outbox("")
-        self._reporting = BoundedSemaphore()
         self._marks_seen = 0
         self._handed_in = True
         self._told_drained: str | None = None
@@ -93,13 +89,7 @@ class Worker:
         signal.signal(signal.SIGINT, decide)
 
     def _say_hello(self) -> None:
-        hello = Hello(
-            version=messages.suite_version(),
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            timestamp_source=self._llm.clock.source,
-            has_key=self._llm.secrets.api_key is not None,
-        )
+        hello = hello_of(self._llm)
         while not self._welcomed.is_set():
             self._send(messages.HELLO, to_message(hello))
             self._welcomed.wait(HELLO_EVERY_S)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from llm_locust.plugin import values
-from llm_locust.plugin.values import Arrivals, Quota, SharedPrefix, Warmup
+from llm_locust.plugin.values import Arrivals, Quota, Warmup
 
 RIGHT: list[tuple[Callable[[str], Any], str, Any]] = [
     (values.duration, "300", 300.0),
@@ -37,8 +37,6 @@ RIGHT: list[tuple[Callable[[str], Any], str, Any]] = [
     (values.seconds_range, "1-5", (1.0, 5.0)),
     (values.seconds_range, "0.5s-2s", (0.5, 2.0)),
     (values.seconds_range, "2s", (2.0, 2.0)),
-    (values.shared_prefix, "0.5", SharedPrefix(0.5, 1)),
-    (values.shared_prefix, "0.9:16", SharedPrefix(0.9, 16)),
     (values.temperature, "server", None),
     (values.temperature, "0.7", 0.7),
     (values.json_object, '{"top_k": 1}', {"top_k": 1}),
@@ -68,8 +66,6 @@ WRONG: list[tuple[Callable[[str], Any], str, str]] = [
     (values.arrivals, "gamma:0", "gamma:0.5"),
     (values.arrivals, "uniform", "right are poisson, constant"),
     (values.seconds_range, "5-1", "runs backwards"),
-    (values.shared_prefix, "1.5", "right are 0.5 or 0.9:16"),
-    (values.shared_prefix, "0.5:0", "right are 0.5 or 0.9:16"),
     (values.temperature, "warm", "right are 0, 0.7 or server"),
     (values.json_object, "{'a': 1}", "is not JSON"),
     (values.json_object, "[1]", "is not a JSON object"),

@@ -1,0 +1,101 @@
+"""What must be right before any load: the options together with the user classes, the shape and the machine.
+
+Every problem is one sentence that names the option; all are told at once.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from locust import LoadTestShape
+
+from llm_locust.load.plan import OPEN_LOOP_USERS
+from llm_locust.load.shapes import find_shape
+from llm_locust.load.staged import StagedShape
+from llm_locust.load.users import LLMUser
+from llm_locust.measure.slo_grammar import SloError
+from llm_locust.prompts.source import PromptError
+from llm_locust.protocol import get_dialect
+
+from . import equip
+from .settings import Settings
+
+OPEN_FILES_BESIDE_USERS = 100
+
+
+def llm_classes(user_classes: Iterable[type[Any]]) -> list[type[LLMUser]]:
+    """The user classes that ask a language model."""
+    return [found for found in user_classes if issubclass(found, LLMUser)]
+
+
+def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape: Any) -> list[str]:
+    """Name everything that is wrong before a run, in the order of the option table."""
+    classes = llm_classes(user_classes)
+    if not classes:
+        return []
+    problems = [*_dialect(settings, classes), *_hosts(settings, classes), *_prompts(settings), *_objectives(settings)]
+    if isinstance(shape, StagedShape):
+        problems += shape.problems(settings)
+    elif "levels" in settings.given or "rates_per_s" in settings.given or "hold_s" in settings.given:
+        problems.append("--llm-levels, --llm-rates and --llm-hold vary a shape's stages: add --llm-shape")
+    elif settings.requests is not None and len(settings.requests) > 1:
+        problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
+    return problems + list(_open_files(settings))
+
+
+def shape_named(name: str, own: Iterable[LoadTestShape]) -> LoadTestShape:
+    """Make the shape that `--llm-shape` names, one that Locust takes. Raises ValueError naming those there are."""
+    found = find_shape(name, [type(shape) for shape in own])
+    concrete: type[LoadTestShape] = type(found.__name__, (found,), {"abstract": False, "__doc__": found.__doc__})
+    return concrete()
+
+
+def ignored_proxies(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Say which proxy of the environment is not used; "" where there is none."""
+    names = [
+        name for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY") if environ.get(name) or environ.get(name.lower())
+    ]
+    return f"{', '.join(names)} of the environment ignored; --llm-proxy env would use it" if names else ""
+
+
+def _dialect(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
+    if "dialect" in settings.given:
+        try:
+            get_dialect(settings.dialect)
+        except (KeyError, ValueError) as error:
+            yield f"--llm-dialect: {error.args[0]}"
+        for fixed in (found for found in classes if found.dialect is not None):
+            yield f"--llm-dialect: {fixed.__name__} speaks {fixed.dialect} by itself; leave the option out"
+
+
+def _hosts(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
+    if not settings.hosts:
+        for without in (found for found in classes if not found.host):
+            yield f"--host: {without.__name__} has no address to ask; give --host http://server:30000"
+
+
+def _prompts(settings: Settings) -> Iterator[str]:
+    try:
+        equip.option_prompts(settings, seed=0)
+    except PromptError as error:
+        yield f"--llm-prompts: {error}"
+
+
+def _objectives(settings: Settings) -> Iterator[str]:
+    try:
+        equip.slo(settings)
+    except SloError as error:
+        yield f"--llm-slo: {error}"
+
+
+def _open_files(settings: Settings) -> Iterator[str]:
+    users = settings.users or (OPEN_LOOP_USERS if settings.rate_per_s is not None else 1)
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != resource.RLIM_INFINITY and allowed < users + OPEN_FILES_BESIDE_USERS:
+        yield (
+            f"--users: {users} users need {users + OPEN_FILES_BESIDE_USERS} open files, `ulimit -n` allows {allowed} "
+            f"(process {os.getpid()}); raise it or use more workers"
+        )

@@ -1,0 +1,63 @@
+"""What a run is, for its reports: settings, versions, seeds, how to repeat it. Secrets are masked here."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llm_locust.load.preflight import Preflight
+from llm_locust.outputs import RunFacts
+
+from .messages import RunOrder
+from .secrets import mask_url
+from .settings import Settings, masked, repeat_command, repeat_options
+
+_PACKAGES = ("llm-locust", "locust", "gevent", "httpx", "httptools", "msgspec", "numpy", "boost-histogram")
+
+
+def versions() -> dict[str, str]:
+    """What the run was made with."""
+    found = {"python": sys.version.split()[0], "platform": platform.platform(), "kernel": platform.release()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def run_facts(
+    environment: Any,
+    settings: Settings,
+    order: RunOrder,
+    started: datetime,
+    shape: str | None,
+    found: Preflight | None,
+) -> RunFacts:
+    """Collect everything that is known when a run begins."""
+    parsed = environment.parsed_options
+    options, left_out = repeat_options(settings, parsed)
+    hosts = settings.hosts or tuple(sorted({cls.host for cls in environment.user_classes if cls.host}))
+    return RunFacts(
+        run_id=order.run_id,
+        started=started,
+        host=",".join(mask_url(host) for host in hosts),
+        model=settings.model or (found.model if found is not None else None),
+        shape=shape,
+        versions=versions(),
+        settings=masked(settings),
+        options=options,
+        left_out=left_out,
+        seeds={"run": order.seed},
+        repeat_command=repeat_command(settings, parsed),
+        server={} if found is None else msgspec.to_builtins(found),
+        tags=dict(settings.tags),
+        note=settings.note,
+        locustfiles=tuple(Path(name) for name in environment.parsed_locustfiles or () if Path(name).is_file()),
+    )

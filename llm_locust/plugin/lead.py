@@ -1,0 +1,353 @@
+"""Leads a run on the master or the local runner: from Locust's `test_start` to its files and its exit code.
+
+Locust's events and what happens in them: `test_start` begins a run (a shape begins it one tick earlier),
+`test_stopping` is the drain gate, `test_stop` only lets a run of the web page be finished soon, `quitting`
+stops a test that still runs, finishes, and sets the exit code. Every step happens once, however often it is fired.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import gevent
+import msgspec
+from gevent.lock import RLock
+from locust import log as locust_log
+from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner
+
+from llm_locust.load.conductor import Conductor
+from llm_locust.load.plan import plain_stage
+from llm_locust.load.preflight import Preflight
+from llm_locust.load.stage import Stage
+from llm_locust.load.staged import StagedShape
+from llm_locust.measure.record import FAILURES
+from llm_locust.measure.slo import Slo
+from llm_locust.outputs import Outputs, Picture, RunState, make_run_directory
+from llm_locust.outputs.console import Screen, next_steps
+
+from . import equip, settings, view
+from .drain import Cause, DrainGate, cause_of_stop, limit_of
+from .facts import run_facts
+from .finish import FailureWatch, Result, exit_code
+from .listener_errors import ListenerErrors
+from .messages import RunOrder
+from .prune import prune
+from .state import LLM, fresh_seed
+from .team import Team
+
+logger = logging.getLogger(__name__)
+
+WATCH_EVERY_S = 0.5
+FLUSH_EVERY_S = 3.0
+SCREEN_EVERY_S = 10.0
+
+
+@dataclass(slots=True)
+class Run:
+    """One run. `part` counts resets; `aborted` says why the suite ended it."""
+
+    order: RunOrder
+    outputs: Outputs
+    conductor: Conductor
+    gate: DrainGate
+    slo: Slo | None
+    started_s: float
+    failure_watch: FailureWatch
+    around: view.Surroundings = field(default_factory=view.Surroundings)
+    test_started: bool = False
+    drained: bool = False
+    reset_at_full_load: bool = False
+    finished: bool = False
+    state: RunState = RunState.FINISHED
+    aborted: str = ""
+
+
+class Lead:
+    """Leads one run after another. `found` is what the pre-flight of the next run found."""
+
+    def __init__(self, environment: Any, llm: LLM, team: Team, listener_errors: ListenerErrors, screen: Screen) -> None:
+        self._environment = environment
+        self._runner = environment.runner
+        self._llm = llm
+        self._team = team
+        self._listener_errors = listener_errors
+        self.screen = screen
+        self._writing = RLock()
+        self._terminating = False
+        self._screen_s = 0.0
+        self._greenlets: list[Any] = []
+        self.found: Preflight | None = None
+        self.run: Run | None = None
+        self.code: int | None = None
+
+    # ---- life ----
+
+    def start(self) -> None:
+        """Listen to Locust, and look after runs."""
+        events = self._environment.events
+        events.test_start.add_listener(self._on_test_start)
+        events.test_stopping.add_listener(self._on_test_stopping)
+        events.test_stop.add_listener(self._on_test_stop)
+        events.spawning_complete.add_listener(self._on_spawning_complete)
+        events.reset_stats.add_listener(self._on_reset)
+        events.quitting.add_listener(self._on_quitting)
+        self._team.start()
+        self._greenlets = [gevent.spawn(self._watch), gevent.spawn(self._flush)]
+
+    @property
+    def active(self) -> Run | None:
+        """The run that is on, until it is finished."""
+        return None if self.run is None or self.run.finished else self.run
+
+    def adopt(self, shape: Any) -> None:
+        """Let a shape begin runs here; None, or a plain shape of Locust, needs nothing but its runner."""
+        if shape is not None:
+            shape.runner = self._runner
+        if isinstance(shape, StagedShape):
+            shape.begin = self.begin_shape
+            shape.conductor = None
+
+    def begin_shape(self, shape: StagedShape) -> Conductor:
+        """Begin a run by a shape's plan: at its first tick, before Locust's `test_start`."""
+        found, _ = settings.read(self._environment.parsed_options)
+        return self._begin(found, shape.plan(found), type(shape).__name__, found.run_time_s).conductor
+
+    def _on_test_start(self, environment: Any, **_: Any) -> None:
+        run = self.active
+        if run is None or run.test_started:
+            found, _problems = settings.read(self._environment.parsed_options)
+            spawn_rate = float(self._environment.parsed_options.spawn_rate or 1)
+            shape = self._environment.shape_class
+            run = self._begin(found, [plain_stage(found, spawn_rate)], type(shape).__name__ if shape else None, None)
+        run.test_started = True
+
+    def _begin(
+        self, found: settings.Settings, plan: Sequence[Stage], shape: str | None, run_time_s: float | None
+    ) -> Run:
+        """Begin a run: its folder, its order to every process, its conductor, its files."""
+        self.finish()
+        self._llm.settings = found
+        self._listener_errors.reset()
+        started = datetime.now().astimezone()
+        model = found.model or (self.found.model if self.found is not None else None)
+        directory = make_run_directory(Path(found.out), found.name or model or "run", shape, started)
+        order = RunOrder(
+            run_id=directory.name,
+            part=0,
+            seed=fresh_seed() if found.seed is None else found.seed,
+            raw=dict(found.raw),
+            hosts=found.hosts,
+            found=None if self.found is None else msgspec.to_builtins(self.found),
+        )
+        refused = self._team.begin(order)
+        facts = run_facts(self._environment, found, order, started, shape, self.found)
+        outputs = Outputs(facts, directory, self.screen.say)
+        outputs.open()
+        drain_limit_s = limit_of(Cause.PLANNED, found.drain_s)
+        run = self.run = Run(
+            order=order,
+            outputs=outputs,
+            conductor=Conductor(
+                plan, self._team.crew, seed=order.seed, drain_limit_s=drain_limit_s, run_time_s=run_time_s
+            ),
+            gate=DrainGate(self._team, self._now_s, self.screen.say),
+            slo=equip.slo(found),
+            started_s=self._now_s(),
+            failure_watch=FailureWatch(found.stop_on_failures_s),
+        )
+        if refused:
+            self._abort(run, "; ".join(refused))
+        return run
+
+    # ---- the end ----
+
+    def _on_test_stopping(self, environment: Any, **_: Any) -> None:
+        run = self.active
+        if run is None:
+            return
+        cause = cause_of_stop(self._terminating)
+        if not run.conductor.finished and not run.aborted and not self._run_time_over(run):
+            run.state = RunState.STOPPED
+        run.conductor.stop("run time" if self._run_time_over(run) else cause.value)
+        run.gate.drain(cause, limit_of(cause, self._llm.settings.drain_s))
+        run.drained = True
+
+    def _run_time_over(self, run: Run) -> bool:
+        limit_s = self._llm.settings.run_time_s
+        return limit_s is not None and self._now_s() - run.started_s >= limit_s - 1.0
+
+    def _on_test_stop(self, environment: Any, **_: Any) -> None:
+        """Everything has been handed in; headless, `quitting` follows and finishes."""
+        shape = self._environment.shape_class
+        if isinstance(shape, StagedShape):
+            shape.conductor = None
+        if not self._headless:
+            gevent.spawn(self.finish)
+
+    def _on_quitting(self, environment: Any, **_: Any) -> None:
+        self._terminating = True
+        if self._runner.state in (STATE_RUNNING, STATE_SPAWNING):
+            try:
+                self._stop_test()
+            except KeyboardInterrupt:
+                logger.warning("llm-locust: stopped again; writing what is there")
+        self.finish()
+        for greenlet in self._greenlets:
+            greenlet.kill(block=False)
+        if self.code is not None:
+            environment.process_exit_code = self.code
+
+    def _stop_test(self) -> None:
+        if isinstance(self._runner, MasterRunner):
+            self._runner.stop(send_stop_to_client=False)  # `quit` follows, for them too
+        else:
+            self._runner.stop()
+
+    def finish(self) -> None:
+        """Write the final files and find the exit code; once per run."""
+        with self._writing:
+            run = self.active
+            if run is None:
+                return
+            self._team.settle()
+            picture = self._picture(run, final=True)
+            run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
+            seconds = list(view.timeline_rows(self._team.numbers, self._epoch_s() + 2, run.around, self._team))
+            state = RunState.ABORTED if run.aborted else run.state
+            not_whole = run.outputs.close(picture, self._team.take_rows(), seconds, state)
+            run.finished = True
+            self.code = self._exit_code(run, picture)
+        failures = run.outputs.failures.most_frequent_first()
+        self.screen.end(picture, failures, not_whole)
+        if run.aborted:
+            self.screen.say(run.aborted)
+        self.screen.files(run.outputs.paths, next_steps(picture, failures, run.outputs.directory))
+
+    def _exit_code(self, run: Run, picture: Picture) -> int:
+        ok, failed = self._counts()
+        return exit_code(
+            Result(
+                invalid=view.is_invalid(picture),
+                unhandled=bool(locust_log.unhandled_greenlet_exception)
+                or self._listener_errors.count + self._team.listener_errors() > 0,
+                slo_met=view.slo_met(picture) if run.slo is not None else None,
+                ok=ok,
+                failed=failed,
+                other_errors=bool(self._runner.exceptions) or bool(self._runner.errors),
+                aborted=bool(run.aborted),
+                on_error=self._environment.parsed_options.exit_code_on_error,
+            )
+        )
+
+    def _counts(self) -> tuple[int, int]:
+        """Requests that ended ok and that failed, of all phases."""
+        totals = self._team.numbers.totals()
+        return totals.get("cell:outcome:ok", 0), sum(totals.get(f"cell:outcome:{o.value}", 0) for o in FAILURES)
+
+    # ---- resets ----
+
+    def _on_reset(self, **_: Any) -> None:
+        """The web page's reset: Locust fires it on the master only."""
+        run = self.active
+        if run is not None:
+            run.order = msgspec.structs.replace(run.order, part=run.order.part + 1)
+            self._team.reset(run.order.part)
+
+    def _on_spawning_complete(self, user_count: int, **_: Any) -> None:
+        """--reset-stats: once, when the first users are there; a worker that joins resets nothing."""
+        run = self.active
+        if run is not None and self._environment.reset_stats and user_count and not run.reset_at_full_load:
+            run.reset_at_full_load = True
+            self._on_reset()
+
+    # ---- while it runs ----
+
+    def _watch(self) -> None:
+        while True:
+            gevent.sleep(WATCH_EVERY_S)
+            guarded("watching the run", self._watch_once)
+
+    def _watch_once(self) -> None:
+        run = self.active
+        if run is None:
+            self._team.watch()
+            return
+        self._team.watch()
+        row = run.conductor.row
+        run.around.note(self._epoch_s(), row.label if row else "", run.conductor.phase, self._runner.user_count)
+        prune(self._environment.stats, self._llm.clock.epoch_ns(self._llm.clock.now_ns()) / 1e9)
+        if run.drained or run.aborted or not run.test_started:
+            return
+        if not isinstance(self._environment.shape_class, StagedShape):
+            run.conductor.step()
+            if run.conductor.finished and not run.conductor.stopped:
+                self._end_test()
+        ok, failed = self._counts()
+        tokens = self._team.numbers.totals().get("window:output_tokens", 0)
+        if run.failure_watch.hopeless(self._now_s(), failed=failed, good=ok + tokens):
+            self._abort(run, f"{failed} failures, no success and no token: the run was ended (--llm-stop-on-failures)")
+
+    def _abort(self, run: Run, reason: str) -> None:
+        run.aborted = reason
+        logger.error("llm-locust: %s", reason)
+        self._end_test()
+
+    def _end_test(self) -> None:
+        """End the test from a greenlet of its own: Locust's stop kills the one that calls it, if it is a user's."""
+        gevent.spawn(self._runner.quit if self._headless else self._runner.stop)
+
+    def _flush(self) -> None:
+        while True:
+            gevent.sleep(FLUSH_EVERY_S)
+            guarded("writing the files of the run", self._flush_once)
+
+    def _flush_once(self) -> None:
+        with self._writing:
+            run = self.active
+            if run is None or not run.test_started:
+                return
+            self._team.settle()
+            picture = self._picture(run)
+            complete_s = self._team.complete_before_epoch_s()
+            before_s = max(complete_s or 0, self._epoch_s() - view.LATEST_S)
+            seconds = list(view.timeline_rows(self._team.numbers, before_s, run.around, self._team))
+            run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
+            run.outputs.flush(picture, self._team.take_rows(), seconds)
+        if self._headless and not run.drained and self._now_s() - self._screen_s >= SCREEN_EVERY_S:
+            self._screen_s = self._now_s()
+            self.screen.stages(picture)
+            self.screen.progress(picture)
+
+    def _picture(self, run: Run, *, final: bool = False) -> Picture:
+        progress = view.progress_of(
+            run.conductor,
+            users=self._runner.user_count,
+            in_flight=self._team.in_flight(),
+            elapsed_s=self._now_s() - run.started_s,
+        )
+        at_epoch_ns = self._llm.clock.epoch_ns(self._llm.clock.now_ns())
+        return view.take_picture(self._team, run.conductor, run.slo, at_epoch_ns, progress, final=final)
+
+    @property
+    def _headless(self) -> bool:
+        return bool(self._environment.parsed_options.headless)
+
+    def _now_s(self) -> float:
+        return self._llm.clock.now_ns() / 1e9
+
+    def _epoch_s(self) -> int:
+        return self._llm.clock.epoch_ns(self._llm.clock.now_ns()) // 1_000_000_000
+
+
+def guarded(what: str, step: Callable[[], None]) -> None:
+    """Run a step of a greenlet that must live on; what it raises is logged and makes Locust's exit code 2."""
+    try:
+        step()
+    except Exception:
+        logger.exception("llm-locust: an error of ours while %s", what)
+        locust_log.unhandled_greenlet_exception = True

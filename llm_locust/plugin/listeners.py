@@ -1,0 +1,189 @@
+"""Where the suite joins Locust: `begin` runs in `init`, once per process, and gives the process its role.
+
+What is wrong is told here, all of it, before any load: exit code 1.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import gevent
+import msgspec
+from locust.runners import MasterRunner, WorkerRunner
+
+from llm_locust.load.options import DEFAULT_DIALECT
+from llm_locust.load.plan import OPEN_LOOP_USERS, PLAN_COLUMNS, duration_text, least_duration_s, plain_stage, plan_rows
+from llm_locust.load.preflight import Preflight, preflight
+from llm_locust.load.staged import StagedShape
+from llm_locust.outputs.console import Screen
+
+from . import equip, secrets, settings
+from .checks import ignored_proxies, llm_classes, shape_named, start_problems
+from .lead import Lead
+from .listener_errors import ListenerErrors
+from .local import LocalTeam
+from .master import MasterTeam
+from .settings import Settings
+from .state import LLM
+from .swarm import SwarmCheck
+from .team import Team
+from .worker import Worker
+
+logger = logging.getLogger(__name__)
+
+WORKERS_WAIT_S = 5.0
+OPTIONAL_FIELDS = ("ignore_eos", "temperature")
+
+
+def begin(environment: Any) -> None:
+    """Give this process its part: worker, master or local runner."""
+    parsed = environment.parsed_options
+    key = secrets.take_out(parsed, os.environ)
+    found, problems = settings.read(parsed)
+    problems += key.problems
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs URLs, keys in their queries included
+    listener_errors = ListenerErrors()
+    logging.getLogger().addHandler(listener_errors)
+    runner = environment.runner
+    if isinstance(runner, WorkerRunner):
+        if problems:
+            _leave(environment, problems, quietly=bool(parsed.processes))
+        environment.llm = LLM(found, key, runner.user_greenlets)
+        Worker(environment, environment.llm, listener_errors).start()
+        return
+    problems += _choose_shape(environment, found)
+    problems += start_problems(found, environment.user_classes, environment.shape_class)
+    if problems:
+        _leave(environment, problems)
+    _set_locusts_options(parsed, found)
+    environment.llm = LLM(found, key, runner.user_greenlets)
+    screen = Screen(sys.stdout)
+    if found.dry_run:
+        _print_plan(environment, found)
+        _leave(environment, [], code=0)
+    lead = _make_lead(environment, listener_errors, screen)
+    if environment.web_ui is not None:
+        SwarmCheck(environment, lead, try_server).hook()
+    if parsed.headless or parsed.autostart:
+        lead.found = try_server(environment, found, screen)
+        if lead.found is not None and lead.found.problems:
+            _leave(environment, lead.found.problems)
+    lead.start()
+    lead.adopt(environment.shape_class)
+    # The loop's own time stood still while all this was imported and made: Locust's --run-time would begin in the past.
+    gevent.get_hub().loop.update_now()
+
+
+def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen) -> Lead:
+    llm = environment.llm
+
+    def asked() -> tuple[int | None, float | None]:
+        """Users and rate as they stand in the form now."""
+        now, _ = settings.read(environment.parsed_options)
+        return now.users, now.rate_per_s
+
+    team: Team
+    if isinstance(environment.runner, MasterRunner):
+        team = MasterTeam(environment, llm, lambda: llm.clock.now_ns() / 1e9, asked)
+    else:
+        team = LocalTeam(environment, llm, asked)
+    return Lead(environment, llm, team, listener_errors, screen)
+
+
+def _choose_shape(environment: Any, found: Settings) -> list[str]:
+    """Set the shape that `--llm-shape` names; with the class picker Locust would drop it silently (2.47)."""
+    own = list((environment.available_shape_classes or {}).values())
+    if environment.parsed_options.class_picker:
+        if "shape" in found.given:
+            return ["--llm-shape: with --class-picker the shape is chosen in the page; leave the option out"]
+        return []
+    if "shape" not in found.given:
+        return []
+    if found.shape is None:
+        environment.shape_class = None
+        return []
+    try:
+        shape = shape_named(found.shape, own)
+    except ValueError as error:
+        return [f"--llm-shape: {error}"]
+    environment.shape_class = shape
+    return []
+
+
+def _set_locusts_options(parsed: Any, found: Settings) -> None:
+    """Locust's own options where the suite knows better: rebalancing, the cap on users, its periodic table."""
+    parsed.enable_rebalancing = True
+    if found.rate_per_s is not None and parsed.num_users is None:
+        parsed.num_users = OPEN_LOOP_USERS
+        parsed.spawn_rate = parsed.spawn_rate or float(OPEN_LOOP_USERS)
+    if not parsed.print_stats:
+        parsed.only_summary = True
+
+
+def try_server(environment: Any, found: Settings, screen: Screen) -> Preflight | None:
+    """Run the pre-flight for every dialect and address of the user classes; None where there is nothing to try."""
+    classes = llm_classes(environment.user_classes)
+    if found.no_preflight or not classes:
+        return None
+    llm: LLM = environment.llm
+    options = equip.ask_options(found, llm.secrets)
+    if hint := ignored_proxies(found, os.environ):
+        screen.say(hint)
+    asked = dict.fromkeys((cls.dialect or found.dialect or DEFAULT_DIALECT, cls.host) for cls in classes)
+    results = [
+        preflight(
+            options,
+            dialect,
+            llm.transport,
+            host=host,
+            explicit=[name for name in OPTIONAL_FIELDS if name in found.given],
+            wait_ready_s=found.wait_ready_s,
+            tell=screen.say,
+        )
+        for dialect, host in asked
+    ]
+    for note in dict.fromkeys(note for result in results for note in result.notes):
+        screen.say(note)
+    return _joined(results)
+
+
+def _joined(results: Sequence[Preflight]) -> Preflight:
+    """What holds for all of them: refused by one is left out everywhere."""
+    return msgspec.structs.replace(
+        results[0],
+        refused=tuple(sorted({name for result in results for name in result.refused})),
+        continuous_usage=all(result.continuous_usage for result in results),
+        eos_ignored=all(result.eos_ignored for result in results),
+        usage=all(result.usage for result in results),
+        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
+        problems=tuple(dict.fromkeys(problem for result in results for problem in result.problems)),
+    )
+
+
+def _print_plan(environment: Any, found: Settings) -> None:
+    shape = environment.shape_class
+    stages = shape.plan(found) if isinstance(shape, StagedShape) else [plain_stage(found, found.users or 1)]
+    rows = [PLAN_COLUMNS, *plan_rows(stages)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(PLAN_COLUMNS))]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    print(f"least duration: {duration_text(least_duration_s(stages))}")
+
+
+def _leave(environment: Any, problems: Sequence[str], *, code: int = 1, quietly: bool = False) -> NoReturn:
+    """Tell everything that is wrong and end this process, and workers that were forked with it."""
+    if not quietly:
+        for problem in problems:
+            print(f"llm-locust: {problem}", file=sys.stderr)
+    runner = environment.runner
+    if isinstance(runner, MasterRunner):
+        expected = environment.parsed_options.processes or 0
+        with gevent.Timeout(WORKERS_WAIT_S, False):
+            while len(runner.clients) < expected:  # a forked worker that finds no master tries for five minutes
+                gevent.sleep(0.05)
+        runner.quit()
+    sys.exit(code)

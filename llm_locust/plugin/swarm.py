@@ -1,0 +1,93 @@
+"""Locust's web form: the whole of it is checked before a test starts, and the shape chosen there is set.
+
+Locust (2.47) hands form values back as strings and turns a bad number into a 500; a check of our own before
+the request answers `{success: false, message}`, which the page shows beside the form.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Response, jsonify, request
+from locust.runners import STATE_RUNNING, STATE_SPAWNING
+
+from llm_locust.load.preflight import Preflight
+from llm_locust.outputs.console import Screen
+
+from . import settings
+from .checks import shape_named, start_problems
+from .lead import Lead
+from .options import BY_DEST
+from .settings import Settings
+
+TryServer = Callable[[Any, Settings, Screen], Preflight | None]
+
+
+class SwarmCheck:
+    """Checks POST /swarm. ``own_shape`` is the locustfile's, which runs where the form names none."""
+
+    def __init__(self, environment: Any, lead: Lead, try_server: TryServer) -> None:
+        self._environment = environment
+        self._lead = lead
+        self._try_server = try_server
+
+    def hook(self) -> None:
+        """Stand before Locust's own handler."""
+        self._environment.web_ui.app.before_request(self.check)
+
+    def check(self) -> Response | None:
+        """Answer a form that cannot be run; let everything else through."""
+        if request.method != "POST" or not request.path.rstrip("/").endswith("/swarm"):
+            return None
+        typed = typed_options(self._environment.parsed_options, request.form.to_dict())
+        found, problems = settings.read(typed)
+        if self._environment.runner.state in (STATE_RUNNING, STATE_SPAWNING):
+            return self._refusal(problems)  # an edit: the run goes on under its shape
+        try:
+            shape = self._shape(found)
+        except ValueError as error:
+            return self._refusal([*problems, f"--llm-shape: {error}"])
+        problems += start_problems(found, self._environment.user_classes, shape)
+        if not problems:
+            self._lead.found = self._try_server(self._environment, found, self._lead.screen)
+            problems += self._lead.found.problems if self._lead.found is not None else ()
+        if problems:
+            return self._refusal(problems)
+        self._environment.shape_class = shape
+        return None
+
+    def _shape(self, found: Settings) -> Any:
+        """The shape that is chosen: in the form, by the class picker, or the locustfile's first."""
+        environment = self._environment
+        own = environment.available_shape_classes or {}
+        if environment.parsed_options.class_picker:
+            shape = own.get(request.form.get("shape_class", "Default"))
+        elif "shape" not in found.given:
+            shape = next(iter(own.values()), None)
+        else:
+            shape = None if found.shape is None else shape_named(found.shape, own.values())
+        self._lead.adopt(shape)
+        return shape
+
+    def _refusal(self, problems: list[str]) -> Response | None:
+        if not problems:
+            return None
+        answer: Response = jsonify({"success": False, "message": "; ".join(problems), "host": self._environment.host})
+        return answer
+
+
+def typed_options(parsed: Namespace, form: Mapping[str, str]) -> Namespace:
+    """The options as they will be when Locust has taken the form, without taking it."""
+    typed = Namespace(**vars(parsed))
+    for name, text in form.items():
+        if name in BY_DEST and hasattr(typed, name):
+            setattr(typed, name, text == "true" if isinstance(getattr(typed, name), bool) else text)
+    if form.get("host"):
+        typed.host = form["host"]
+    if form.get("run_time"):
+        typed.run_time = form["run_time"]
+    if form.get("user_count", "").strip().isdigit():
+        typed.num_users = int(form["user_count"])
+    return typed

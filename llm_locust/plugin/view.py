@@ -1,0 +1,148 @@
+"""What the outputs are shown: the picture of a run at one instant, and the seconds of its timeline.
+
+Numbers come from the aggregate; what is thought of them from validity and SLO; where the run stands from the
+conductor. Knows no Locust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from llm_locust.load.conductor import Conductor
+from llm_locust.load.plan import least_duration_s
+from llm_locust.measure.aggregate import Aggregate
+from llm_locust.measure.slo import Slo
+from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageFacts, snapshot
+from llm_locust.outputs import Picture, Progress, StageVerdict, TimelineRow, Validity
+
+from .health import HealthBooks
+from .team import Team
+from .validity import Circumstances, judge, worst_of
+
+LATEST_S = 10
+"""A second is written when every live worker has reported past it, at the latest after this time."""
+REMEMBERED_S = 600
+
+
+class Surroundings:
+    """Which stage, phase and how many users each second had; bounded."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, tuple[str, str, int]] = {}
+
+    def note(self, epoch_s: int, stage: str, phase: str, users: int) -> None:
+        """Remember the second."""
+        self._seconds[epoch_s] = (stage, phase, users)
+        for second in [second for second in self._seconds if second < epoch_s - REMEMBERED_S]:
+            del self._seconds[second]
+
+    def of(self, epoch_s: int) -> tuple[str | None, str | None, int | None]:
+        """Stage, phase and users of a second, None where nobody looked."""
+        return self._seconds.get(epoch_s, (None, None, None))
+
+
+def stage_facts(conductor: Conductor | None) -> dict[str, StageFacts]:
+    """What the plan says of the stages that ran, in their order."""
+    applied = [] if conductor is None else conductor.applied
+    return {row.label: StageFacts(users=row.users, rate_per_s=row.rate_per_s) for row in applied if not row.skipped}
+
+
+def take_picture(
+    team: Team,
+    conductor: Conductor | None,
+    slo: Slo | None,
+    at_epoch_ns: int,
+    progress: Progress | None,
+    *,
+    prefix_cache: bool = False,
+    final: bool = False,
+) -> Picture:
+    """Make the picture; `final`: everything has been handed in, so totals can be compared."""
+    shown = snapshot(team.numbers, at_epoch_ns, stage_facts(conductor))
+    applied = [] if conductor is None else conductor.applied
+    drained = {row.label for row in applied if row.drained_ns is not None}
+    verdicts = {
+        row.stage: replace(
+            judge(row.values, _circumstances(team, team.health, row.stage, prefix_cache)),
+            finished=final or row.stage in drained,
+        )
+        for row in shown.rows
+        if row.name == ALL
+    }
+    verdicts[RUN] = _run_verdict(team, verdicts, final)
+    judged = {} if slo is None else {row.stage: slo.verdicts(row.values) for row in shown.rows if row.name == ALL}
+    skipped = {row.label: row.skipped for row in applied if row.skipped}
+    return Picture(snapshot=shown, verdicts=verdicts, slo=judged, skipped=skipped, progress=progress)
+
+
+def _circumstances(team: Team, health: HealthBooks, stage: str, prefix_cache: bool) -> Circumstances:
+    book = health.of(stage)
+    return Circumstances(
+        loop_lag_p99_ms=book.loop_lag_p99_ms,
+        cpu_percent=book.cpu_percent,
+        clock_steps=book.clock_steps,
+        clock_uncertainty_ms=team.clock_uncertainty_ms(),
+        prefix_cache=prefix_cache,
+    )
+
+
+def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], final: bool) -> StageVerdict:
+    """The run's: its worst stage's, and what concerns no single stage."""
+    around = Circumstances(
+        reports_missing=team.reports_missing(),
+        totals_that_differ=team.differences() if final else (),
+        workers_lost=team.lost(),
+        users_replaced=team.users_replaced,
+    )
+    at_large = judge({}, around)
+    verdict = worst_of(verdicts, at_large.reasons)
+    if around.users_replaced:
+        verdict = replace(verdict, findings=(*around.workers_lost, *verdict.findings))
+    return verdict
+
+
+def progress_of(conductor: Conductor | None, *, users: int, in_flight: int, elapsed_s: float) -> Progress:
+    """Where the run stands, with the least time that is left."""
+    if conductor is None or conductor.row is None:
+        return Progress(
+            stage=None, phase="", stage_number=0, stages=0, users=users, in_flight=in_flight,
+            elapsed_s=elapsed_s, left_s=None,
+        )  # fmt: skip
+    ran = sum(not row.skipped for row in conductor.applied)
+    waiting = list(conductor.waiting)
+    return Progress(
+        stage=conductor.row.label,
+        phase=conductor.phase,
+        stage_number=ran,
+        stages=max(ran + len(waiting), ran),
+        users=users,
+        in_flight=in_flight,
+        elapsed_s=elapsed_s,
+        left_s=least_duration_s(waiting) if waiting else None,
+    )
+
+
+def timeline_rows(numbers: Aggregate, before_epoch_s: int, around: Surroundings, team: Team) -> Iterable[TimelineRow]:
+    """Take the seconds that are complete out of the numbers."""
+    lag_ms = team.health.worst_recent_lag_ms()
+    for second in numbers.pop_seconds(before_epoch_s):
+        stage, phase, users = around.of(second.epoch_s)
+        yield TimelineRow(second=second, stage=stage, phase=phase, users=users, loop_lag_ms_max=lag_ms)
+
+
+def is_invalid(picture: Picture) -> bool:
+    """Whether the measurement as a whole cannot be trusted."""
+    return picture.verdicts[RUN].validity is Validity.INVALID
+
+
+def slo_met(picture: Picture) -> bool | None:
+    """Whether every stage met every objective; None without an SLO. Nothing measured is not met."""
+    if not picture.slo:
+        return None
+    return all(verdict.passed for verdicts in picture.slo.values() for verdict in verdicts)
+
+
+def empty(shown: Snapshot) -> bool:
+    """Whether nothing has been measured or excluded yet."""
+    return not shown.rows and not shown.excluded
