@@ -25,6 +25,7 @@ from locust.exception import StopTest, StopUser
 from llm_locust.load.answer import Answer, without_secrets
 from llm_locust.load.asking import Turn, chat_prompt, completion_prompt
 from llm_locust.load.backoff import Backoff
+from llm_locust.load.endpoint import endpoints_of
 from llm_locust.load.events import FLOW_EXCEPTIONS, llm_events
 from llm_locust.load.flight import Flight, asked_facts, build_body, count_tokens, fly, request_headers
 from llm_locust.load.gate_types import Ticket
@@ -53,6 +54,10 @@ class LLMClient:
         host = options.host or user.host
         if not host:
             raise StopTest("no host: give --host http://SERVER:PORT, or a `host` attribute to the user class")
+        try:
+            endpoints_of(host, "/")
+        except ValueError as error:
+            raise StopTest(str(error)) from None
         self._host: str = host
         self._user = user
         self._here = surroundings
@@ -189,7 +194,8 @@ class LLMClient:
     def _fly(self, flight: Flight, request: Asking, ready: httpx.Request) -> BaseException | None:
         options, exchange = request.options, flight.exchange
         try:
-            fly(flight, self._client(), ready, options.limits, token_listener(self._user, request.name, request.ticket.index))
+            listener = token_listener(self._user, request.name, request.ticket.index)
+            fly(flight, self._client(), ready, options.limits, listener)
             if options.tokenizer is not None:
                 count_tokens(flight, options.tokenizer)
         except FLOW_EXCEPTIONS as stop:  # a listener ends its user in mid-stream

@@ -73,10 +73,13 @@ class Endpoints:
 
 
 def endpoints_of(hosts: str, path: str) -> tuple[Endpoint, ...]:
-    """Return the endpoints of `--host`, whose URLs are separated by commas. Raises ValueError without one."""
+    """Return the endpoints of `--host`, whose URLs are separated by commas. Raises ValueError for a wrong one."""
     urls = [endpoint_url(host, path) for host in hosts.split(",") if host.strip()]
     if not urls:
         raise ValueError("no host: give --host http://SERVER:PORT, or a `host` attribute to the user class")
+    for url in urls:
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+            raise ValueError(f"{shown_url(url)} is not an address: right is http://SERVER:PORT")
     return tuple(Endpoint(url, shown_url(url)) for url in urls)
 
 

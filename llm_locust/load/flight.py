@@ -122,8 +122,17 @@ def _fly_beside(run: Callable[[], Exchange], sink: StreamSink, on_token: OnToken
     """
     queue: SimpleQueue[list[TokenEvent] | None] = SimpleQueue()
     sink.on_tokens = queue.put
-    carrier = gevent.spawn(run)
-    carrier.rawlink(lambda _: queue.put(None))
+    failures: list[Exception] = []
+
+    def carry() -> None:
+        try:
+            run()
+        except Exception as error:
+            failures.append(error)
+        finally:
+            queue.put(None)
+
+    carrier = gevent.spawn(carry)
     try:
         while (events := queue.get()) is not None:
             for event in events:
@@ -131,7 +140,8 @@ def _fly_beside(run: Callable[[], Exchange], sink: StreamSink, on_token: OnToken
                     sink.on_tokens = None
     finally:
         carrier.kill()
-    carrier.get()
+    if failures:
+        raise failures[0]
 
 
 def count_tokens(flight: Flight, tokenizer: TokenCounter) -> None:

@@ -247,10 +247,11 @@ def test_key_is_taken_out_of_an_error_that_echoes_it() -> None:
     assert (seen.record.outcome, seen.record.error) == (Outcome.HTTP_ERROR, "***")
 
 
-def test_client_needs_a_host() -> None:
+@pytest.mark.parametrize(("host", "told"), [(None, "no host: give --host"), ("s:30000", "is not an address")])
+def test_client_needs_a_host(host: str | None, told: str) -> None:
     """Said as Locust says it, before anything is sent."""
-    with pytest.raises(StopTest, match="--host"):
-        client_for(AskOptions(body=MODEL))
+    with pytest.raises(StopTest, match=told):
+        client_for(AskOptions(host=host, body=MODEL))
 
 
 def test_hosts_take_turns(mock: MockProcess) -> None:

@@ -1,0 +1,216 @@
+"""What is asked of whom: addresses, prompts, bodies, pauses."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from llm_locust.load.asking import chat_prompt, completion_prompt
+from llm_locust.load.backoff import Backoff, retry_after_s
+from llm_locust.load.desk import Desk
+from llm_locust.load.endpoint import Endpoints, base_of, endpoint_url, shown_url
+from llm_locust.load.flight import asked_facts, build_body
+from llm_locust.load.gate_types import Ticket
+from llm_locust.measure.record import Outcome
+from llm_locust.prompts import synthetic
+from llm_locust.protocol import BodyOptions, Message, PromptRequest, dialect_names, get_dialect
+from llm_locust.wire.types import Exchange
+
+CHAT = "/v1/chat/completions"
+
+# ---- addresses ----
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "url"),
+    [
+        ("http://s:30000", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/v1", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/v1/", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/v1/chat/completions", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/v1/completions", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/generate", CHAT, "http://s:30000/v1/chat/completions"),
+        ("http://s:30000/v1/chat/completions", "/generate", "http://s:30000/generate"),
+        ("http://s/generate", "/generate_stream", "http://s/generate_stream"),
+        ("https://gw/team-a", CHAT, "https://gw/team-a/v1/chat/completions"),
+        ("https://gw/team-a/v1", CHAT, "https://gw/team-a/v1/chat/completions"),
+        ("http://[::1]:30000/v1", "/generate", "http://[::1]:30000/generate"),
+        ("http://s", "own/path", "http://s/own/path"),
+        ("https://az/openai/deployments/d/chat/completions?api-version=1", CHAT,
+         "https://az/openai/deployments/d/chat/completions?api-version=1"),
+        ("https://gw?key=1", CHAT, "https://gw/v1/chat/completions?key=1"),
+    ],
+)  # fmt: skip
+def test_endpoint_of_a_host(host: str, path: str, url: str) -> None:
+    """A base, one ending in /v1, or an endpoint's whole path."""
+    assert endpoint_url(host, path) == url
+
+
+def test_base_of_an_endpoint() -> None:
+    """Where /v1/models and the like are asked for."""
+    assert base_of("http://s:1/v1/chat/completions") == base_of("http://s:1/v1") == base_of("http://s:1") == "http://s:1"
+
+
+def test_shown_address_has_no_login_and_no_query() -> None:
+    """Both may hold a key."""
+    assert shown_url("https://me:secret@gw:8/v1/x?api_key=secret") == "https://gw:8/v1/x"
+
+
+def test_hosts_are_dealt_in_turn_by_all_users() -> None:
+    """One turn per process."""
+    endpoints = Endpoints()
+    urls = [endpoints.next("http://a, http://b,,http://c", CHAT).url[:8] for _ in range(4)]
+    assert urls == ["http://a", "http://b", "http://c", "http://a"]
+    with pytest.raises(ValueError, match="--host"):
+        endpoints.next(" , ", CHAT)
+
+
+# ---- prompts ----
+
+
+def test_chat_takes_texts_conversations_and_prompts() -> None:
+    """The call's own limit and extra win over the prompt's."""
+    assert chat_prompt("Hi", 5, None) == PromptRequest(text="Hi", output_tokens=5)
+    turns = chat_prompt([{"role": "user", "content": "Hi"}, Message("assistant", "Ho")], None, {"top_k": 1})
+    assert turns == PromptRequest(messages=(Message("user", "Hi"), Message("assistant", "Ho")), extra={"top_k": 1})
+    made = PromptRequest(text="Hi", output_tokens=9, extra={"a": 1, "b": 1})
+    assert chat_prompt(made, None, None) is made
+    assert chat_prompt(made, 3, {"b": 2}) == PromptRequest(text="Hi", output_tokens=3, extra={"a": 1, "b": 2})
+
+
+def test_completion_takes_texts_and_token_ids() -> None:
+    """The length of token ids is known."""
+    assert completion_prompt("Hi", None, None) == PromptRequest(text="Hi")
+    assert completion_prompt([5, 6], 1, None) == PromptRequest(token_ids=(5, 6), input_tokens=2, output_tokens=1)
+
+
+@pytest.mark.parametrize("wrong", [[], [{"role": "user"}], [7]], ids=["nothing", "no content", "no turn"])
+def test_wrong_conversation_is_a_bug_of_the_task(wrong: list[object]) -> None:
+    """Said before anything is sent."""
+    with pytest.raises((TypeError, msgspec.ValidationError)):
+        chat_prompt(wrong, None, None)  # type: ignore[arg-type]
+
+
+class Named:
+    """A source that knows nothing of a warm-up."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def prompt(self, index: int) -> PromptRequest:
+        return PromptRequest(text=f"{self.name} {index}")
+
+
+def ticket(index: int = 0, *, stage: str = "a", phase: str = "steady", prompts: object = None) -> Ticket:
+    return Ticket(index=index, stage=stage, phase=phase, prompts=prompts)  # type: ignore[arg-type]
+
+
+def test_prompt_comes_from_option_stage_class_or_default() -> None:
+    """In this order."""
+    of_run, of_stage, of_class = Named("run"), Named("stage"), Named("class")
+    given, plain = Desk(seed=1, option=of_run), Desk(seed=1)  # type: ignore[arg-type]
+    taken = [
+        given.prompt(of_class, ticket(prompts=of_stage)),  # type: ignore[arg-type]
+        plain.prompt(of_class, ticket(prompts=of_stage)),  # type: ignore[arg-type]
+        plain.prompt(of_class, ticket()),  # type: ignore[arg-type]
+    ]
+    assert [prompt.text for prompt, _ in taken] == ["run 0", "stage 0", "class 0"]
+    default, _ = plain.prompt(None, ticket())
+    assert (default.input_tokens, default.output_tokens) == (1024, 2048)
+
+
+def test_synthetic_prompts_differ_by_stage_phase_and_seed_and_repeat_by_index() -> None:
+    """A prefix cache must not answer one with another; every process makes the same."""
+    source = synthetic(input_tokens=32, output_tokens=4)
+    desk = Desk(seed=1)
+    texts = [
+        chosen.prompt(source, asked)[0].text
+        for chosen, asked in (
+            (desk, ticket(3)),
+            (desk, ticket(4)),
+            (desk, ticket(3, stage="b")),
+            (desk, ticket(3, phase="warmup")),
+            (Desk(seed=2), ticket(3)),
+        )
+    ]
+    assert len(set(texts)) == 5
+    assert Desk(seed=1).prompt(source, ticket(3))[0].text == texts[0]
+
+
+def test_prompt_of_a_finite_source_is_repeated_beyond_its_size() -> None:
+    """That is counted: a cache may answer."""
+
+    class Two(Named):
+        size = 2
+
+    desk, source = Desk(seed=1), Two("two")
+    assert [desk.prompt(source, ticket(index))[1] for index in range(4)] == [False, False, True, True]  # type: ignore[arg-type]
+
+
+# ---- bodies ----
+
+
+@pytest.mark.parametrize("name", dialect_names())
+@pytest.mark.parametrize("limit", [7, None])
+def test_demand_is_known_where_the_body_makes_it(name: str, limit: int | None) -> None:
+    """Fewer tokens are a failure only where the body demands a length; without a limit none is demanded."""
+    dialect = get_dialect(name)
+    prompt = PromptRequest(text="Hi", output_tokens=limit)
+    if name == "anthropic-messages" and limit is None:
+        pytest.skip("it demands a limit")
+    options = BodyOptions(model="m", ignore_eos=True)
+    body = build_body(dialect, prompt, options)
+    asked = asked_facts(dialect, prompt, options, body)
+    has_it = "ignore_eos" in str(body)
+    assert has_it == (limit is not None and "ignore_eos" in dialect.optional_fields)
+    assert asked.output_tokens_demanded == (7 if has_it else None)
+    assert asked_facts(dialect, prompt, options, body, eos_ignored=False).output_tokens_demanded is None
+    assert (asked.output_tokens, asked.framing) == (limit, dialect.framing)
+
+
+def test_minimum_in_the_extra_body_is_a_demand() -> None:
+    """`min_tokens` alone, as `--llm-extra-body` may have it."""
+    dialect, prompt = get_dialect("openai-chat"), PromptRequest(text="Hi", output_tokens=9)
+    options = BodyOptions(model="m", extra_body={"min_tokens": 5})
+    body = build_body(dialect, prompt, options)
+    assert asked_facts(dialect, prompt, options, body).output_tokens_demanded == 5
+
+
+# ---- pauses ----
+
+
+@pytest.mark.parametrize(
+    ("value", "pause_s"),
+    [
+        ("2", 2.0), ("0", 0.0), ("0.5", 0.5), ("3600", 30.0), ("-5", 1.0), ("soon", 1.0), ("", 1.0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 7.0), ("Sun, 06 Nov 1994 08:49:00 GMT", 0.0),
+        ("Sun, 06 Nov 1994 09:49:00 GMT", 30.0),
+    ],
+)  # fmt: skip
+def test_retry_after(value: str, pause_s: float) -> None:
+    """Seconds or a date, at most 30 s; 1 s where it is neither."""
+    assert retry_after_s(value, epoch_s=784111770.0) == pause_s
+
+
+def test_pause_after_a_rejection_is_what_the_server_asks_for() -> None:
+    """1 s without a word; none after anything else that the server did."""
+    backoff = Backoff(random.Random(1))
+    asked = Exchange(headers=[(b"retry-after", b"3")])
+    assert backoff.pause_s(Outcome.REJECTED, asked, 0.0) == 3.0
+    assert backoff.pause_s(Outcome.REJECTED, Exchange(), 0.0) == 1.0
+    others = set(Outcome) - {Outcome.REJECTED, Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR}
+    assert {backoff.pause_s(outcome, asked, 0.0) for outcome in others} == {0.0}
+
+
+def test_pause_grows_while_no_connection_can_be_made() -> None:
+    """0.5 → 5 s with jitter, and from the start again after an answer."""
+    backoff = Backoff(random.Random(1))
+    pauses_s = [backoff.pause_s(Outcome.CONNECT_ERROR, Exchange(), 0.0) for _ in range(12)]
+    for pause_s, longest_s in zip(pauses_s, [0.5, 1, 2, 4, *[5] * 8], strict=True):
+        assert max(0.5, 0.75 * longest_s) <= pause_s <= longest_s
+    assert len(set(pauses_s[4:])) == 8
+    backoff.pause_s(Outcome.OK, Exchange(), 0.0)
+    assert backoff.pause_s(Outcome.TIMEOUT_CONNECT, Exchange(), 0.0) == 0.5
