@@ -5,7 +5,7 @@ Knows no I/O, no clock and no Locust. Its size and cost do not depend on the num
 - `cells`: latencies and outcomes, keyed by the stage and phase in which a request *started*;
 - `windows`: rates, keyed by the stage and phase in which things *happened* (the ledger books them);
 - `seconds`: the timeline, by epoch second, dropped once handed out;
-- gauges and starts by second, folded into peaks and gap statistics once their second is handed out.
+- numbers in flight and starts by second, folded into peaks and gap statistics once their second is handed out.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from llm_locust.measure.tally import Tally
 
 Key = tuple[str, str, str]
 """(stage, name, phase). The name "" holds what belongs to a stage as a whole."""
-GaugeKey = tuple[str, str, str, str]
-"""(stage, name, phase, gauge); its value of a second is the sum of the workers' highest ones."""
 StartsKey = tuple[str, str]
 """(stage, phase)."""
 
 Delta = list[Any]
-"""Everything since the last one, as builtins: [cells, windows, seconds, gauges, starts]."""
+"""Everything since the last one, as builtins: [cells, windows, seconds, in flight, starts]."""
 
 _K = TypeVar("_K")
 
@@ -50,9 +48,9 @@ class Aggregate:
         self.cells: dict[Key, Tally] = {}
         self.windows: dict[Key, Tally] = {}
         self.seconds: dict[int, Tally] = {}
-        self.gauges: dict[GaugeKey, dict[int, int]] = {}
+        self.in_flight: dict[Key, dict[int, int]] = {}
         self.starts: dict[StartsKey, dict[int, array[int]]] = {}
-        self.peaks: dict[GaugeKey, int] = {}
+        self.peaks: dict[Key, int] = {}
         self.gap_statistics: dict[StartsKey, GapStatistics] = {}
         self.changes: Counter[tuple[str, str]] = Counter()
         """How often each (stage, phase) changed: what was computed from an unchanged one still holds."""
@@ -106,7 +104,10 @@ class Aggregate:
         cell.samples("unstarted_wait_ms", np.asarray(waits_ns, np.int64))
 
     def window(self, stage: str, name: str, phase: str) -> Tally:
-        """Return the window of this key, a new one where there was none."""
+        """Return the window of this key, a new one where there was none.
+
+        The stage-wide one has observed_ns and, from the gate, cap_reached_ns and backlog_max.
+        """
         self.changes[stage, phase] += 1
         return _tally(self.windows, (stage, name, phase))
 
@@ -114,10 +115,10 @@ class Aggregate:
         """Return the second's cell; one that was handed out already collects what came late."""
         return _tally(self.seconds, epoch_s)
 
-    def raise_gauge(self, key: GaugeKey, epoch_s: int, by: int) -> None:
-        """Raise a gauge's highest value of a second; each worker raises its own from 0."""
+    def raise_in_flight(self, key: Key, epoch_s: int, by: int) -> None:
+        """Raise the highest number in flight of a second; each worker raises its own from 0, so they add up."""
         self.changes[key[0], key[2]] += 1
-        values = self.gauges.setdefault(key, {})
+        values = self.in_flight.setdefault(key, {})
         values[epoch_s] = values.get(epoch_s, 0) + by
 
     def add_starts(self, stage: str, phase: str, epoch_s: int, offsets_us: Sequence[int]) -> None:
@@ -138,7 +139,7 @@ class Aggregate:
             [[*key, cell.encode()] for key, cell in sorted(self.cells.items()) if cell],
             [[*key, window.encode()] for key, window in sorted(self.windows.items()) if window],
             [[epoch_s, second.encode()] for epoch_s, second in sorted(self.seconds.items()) if second],
-            [[*key, *_columns(values)] for key, values in sorted(self.gauges.items())],
+            [[*key, *_columns(values)] for key, values in sorted(self.in_flight.items())],
             [
                 [*key, [[epoch_s, np.sort(np.array(us, "<u4")).tobytes()] for epoch_s, us in sorted(seconds.items())]]
                 for key, seconds in sorted(self.starts.items())
@@ -147,16 +148,16 @@ class Aggregate:
 
     def merge(self, delta: Delta) -> None:
         """Add what a worker handed in; in any order, each delta once."""
-        cells, windows, seconds, gauges, starts = delta
+        cells, windows, seconds, in_flight, starts = delta
         for stage, name, phase, encoded in cells:
             self._cell((stage, name, phase)).merge_encoded(encoded)
         for stage, name, phase, encoded in windows:
             self.window(stage, name, phase).merge_encoded(encoded)
         for epoch_s, encoded in seconds:
             self.second(epoch_s).merge_encoded(encoded)
-        for stage, name, phase, gauge, epochs_s, values in gauges:
+        for stage, name, phase, epochs_s, values in in_flight:
             for epoch_s, value in zip(epochs_s, values, strict=True):
-                self.raise_gauge((stage, name, phase, gauge), epoch_s, value)
+                self.raise_in_flight((stage, name, phase), epoch_s, value)
         for stage, phase, by_second in starts:
             for epoch_s, offsets in by_second:
                 self.add_starts(stage, phase, epoch_s, np.frombuffer(offsets, "<u4").tolist())
@@ -168,18 +169,18 @@ class Aggregate:
     def pop_seconds(self, before_epoch_s: int) -> list[SecondRow]:
         """Hand out the seconds before this one, each once and without gaps, and drop them."""
         rows = self._second_rows.pop(self.seconds, before_epoch_s)
-        for gauge_key, values in self.gauges.items():
+        for key, values in self.in_flight.items():
             for epoch_s in [second for second in values if second < before_epoch_s]:
-                self.peaks[gauge_key] = max(self.peaks.get(gauge_key, 0), values.pop(epoch_s))
+                self.peaks[key] = max(self.peaks.get(key, 0), values.pop(epoch_s))
         for starts_key, by_second in self.starts.items():
             statistics = self.gap_statistics.setdefault(starts_key, GapStatistics())
             for epoch_s in sorted(second for second in by_second if second < before_epoch_s):
                 statistics.add_second(epoch_s, by_second.pop(epoch_s))
         return rows
 
-    def peak(self, key: GaugeKey) -> int | None:
-        """Return a gauge's highest value; None where it never had one."""
-        values = [*self.gauges.get(key, {}).values()]
+    def peak(self, key: Key) -> int | None:
+        """Return the most requests in flight; None where there never was one."""
+        values = [*self.in_flight.get(key, {}).values()]
         if key in self.peaks:
             values.append(self.peaks[key])
         return max(values, default=None)
@@ -209,7 +210,7 @@ class Aggregate:
         self.cells.clear()
         self.windows.clear()
         self.seconds.clear()
-        self.gauges.clear()
+        self.in_flight.clear()
         self.starts.clear()
 
     def _contents(self) -> Counter[str]:

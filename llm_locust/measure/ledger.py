@@ -23,7 +23,7 @@ from llm_locust.measure.levels import Levels
 from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
 from llm_locust.measure.tally import Tally
 from llm_locust.measure.timeline import Timeline
-from llm_locust.measure.tokens import final_tokens, known_tokens, running_tokens
+from llm_locust.measure.tokens import running_tokens
 
 SECOND_NS = 1_000_000_000
 STREAMS_PER_PIECE = 32
@@ -73,7 +73,6 @@ class Ledger:
         self._mark_at: list[int] = [-(1 << 62)]
         self._mark_of: list[tuple[str, str]] = [("", "")]
         self._harvested_ns: int | None = None
-        self._cap_reached: list[tuple[int, int]] = []
         self._levels = Levels(book, epoch_offset_ns)
 
     @property
@@ -119,14 +118,6 @@ class Ledger:
         for stream in self._streams:
             stream.first_event = stream.booked_events
         self._levels.restart()
-
-    def backlog(self, at_ns: int, waiting: int) -> None:
-        """Note how many arrivals wait from this instant on; the stage's highest is `backlog_max`."""
-        self._levels.set_backlog(at_ns, waiting)
-
-    def cap_reached(self, from_ns: int, until_ns: int) -> None:
-        """Note a time in which all users were busy while the schedule had work for them."""
-        self._cap_reached.append((from_ns, until_ns))
 
     def harvest(self, until_ns: int) -> Iterator[None]:
         """Book what happened up to `until_ns`, in pieces: the caller may yield to the hub after each.
@@ -244,16 +235,12 @@ class Ledger:
         self._opened = waiting
 
     def _book_windows(self, since_ns: int, until_ns: int) -> None:
-        """Tell how long each phase has lasted, and for how much of it all users were busy."""
+        """Tell how long each phase has lasted."""
         for start_ns, end_ns in self._between_marks(since_ns, until_ns):
             window = self._window(self._mark(start_ns), STAGE_WIDE)
             window.counts["observed_ns"] += end_ns - start_ns
             window.low("from", start_ns + self._offset_ns)
             window.high("until", end_ns + self._offset_ns)
-        for from_ns, to_ns in [cap for cap in self._cap_reached if cap[1] <= until_ns]:
-            for start_ns, end_ns in self._between_marks(from_ns, to_ns):
-                self._window(self._mark(start_ns), STAGE_WIDE).counts["cap_reached_ns"] += end_ns - start_ns
-        self._cap_reached = [cap for cap in self._cap_reached if cap[1] > until_ns]
 
     def _between_marks(self, from_ns: int, to_ns: int) -> Iterator[tuple[int, int]]:
         """Cut a time at the marks."""
@@ -290,16 +277,14 @@ def _running_tokens(stream: Stream, until_ns: int) -> tuple[Ints, Ints]:
 
 def _ended_tokens(stream: Stream, ending: Ending) -> tuple[Ints, Ints]:
     """Return instants and tokens that are still to be booked, corrections of what was booked among them."""
-    at_ns, cumulative, arrivals = stream.timeline.since(0)
     total = ending.samples.streamed_tokens
+    at_ns, tokens = stream.timeline.tokens(total)
     if not at_ns.size:
         # Counted by usage or in a whole document: they came with the end.
         return np.array([ending.at_ns]), np.array([total or 0])
-    known = known_tokens(cumulative)
-    weights = arrivals if known is None else known
-    tokens = weights if total is None else final_tokens(weights, total)
     booked, first = stream.booked_events, stream.first_event
     if booked:
+        _, cumulative, arrivals = stream.timeline.since(0)
         tokens = tokens.copy()
         tokens[:booked] -= running_tokens(cumulative[:booked], 0, arrivals[:booked])
     return at_ns[first:], tokens[first:]

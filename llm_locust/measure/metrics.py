@@ -180,7 +180,12 @@ _SCHEDULE: tuple[Metric, ...] = (
     _count("arrivals_started", "Due and started", "of these, started"),
     _count("arrivals_unstarted", "Unstarted", "of these, dropped at the stage's stop", better="low"),
     _count("unissued", "Unissued", "fell due at a worker that was lost", better="low"),
-    _count("backlog_max", "Backlog, most", "most arrivals that waited at one time", better="low"),
+    _count(
+        "backlog_max",
+        "Backlog, most",
+        "most arrivals that waited at one time; each worker's most added up",
+        better="low",
+    ),
     _ratio("cap_reached_ratio", "At the cap", "share of the window with all users busy"),
     _count("scheduled_lower_bounds", "≥", "1: arrivals were dropped, so from-schedule percentiles are lower bounds"),
     _count("saturated", "SATURATED", "1: all users were busy for over 5 % of the window"),

@@ -36,7 +36,7 @@ class Source:
     users: int | None = None
     rate_per_s: float | None = None
     in_flight_peak: int | None = None
-    backlog_max: int | None = None
+    backlog_max: int = 0
     gaps: GapStatistics = field(default_factory=GapStatistics)
 
 
@@ -151,7 +151,7 @@ def _schedule(source: Source, _: dict[str, Value]) -> dict[str, Value]:
         "arrivals_started": counts["arrivals_started"],
         "arrivals_unstarted": counts["arrivals_unstarted"],
         "unissued": counts["unissued"],
-        "backlog_max": source.backlog_max or 0,
+        "backlog_max": source.backlog_max,
         "cap_reached_ratio": cap_reached,
         "scheduled_lower_bounds": int(counts["arrivals_unstarted"] > 0),
         "saturated": None if cap_reached is None else int(cap_reached > SATURATED_RATIO),

@@ -131,10 +131,10 @@ def _rows_of(
         cell, window = aggregate.cells.get(key, Tally()), aggregate.windows.get(key, Tally())
         whole.cell.merge(cell)
         whole.window.merge(window)
-        source = Source(cell, window, shared, window_ns, in_flight_peak=aggregate.peak((*key, "in_flight")))
+        source = Source(cell, window, shared, window_ns, in_flight_peak=aggregate.peak(key))
         rows.append(StageRow(stage, name, phase, row_values(source)))
-    whole.in_flight_peak = aggregate.peak((stage, STAGE_WIDE, phase, "in_flight"))
-    whole.backlog_max = aggregate.peak((stage, STAGE_WIDE, phase, "backlog"))
+    whole.in_flight_peak = aggregate.peak((stage, STAGE_WIDE, phase))
+    whole.backlog_max = shared.counts["backlog_max"]
     whole.gaps = aggregate.gaps(stage, phase)
     return [*rows, StageRow(stage, ALL, phase, row_values(whole))], whole
 
@@ -148,7 +148,7 @@ def _run_source(measured: list[Source]) -> Source:
         run.shared.merge(stage.shared)
         run.window_ns += stage.window_ns
     run.in_flight_peak = max((s.in_flight_peak for s in measured if s.in_flight_peak is not None), default=None)
-    run.backlog_max = max((s.backlog_max for s in measured if s.backlog_max is not None), default=None)
+    run.backlog_max = max((stage.backlog_max for stage in measured), default=0)
     return run
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_locust.measure.tokens import UNKNOWN, known_tokens
+from llm_locust.measure.tokens import UNKNOWN, final_tokens, known_tokens
 from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, Arrival
 
 LATE_READ_NS = 1_000_000
@@ -91,6 +91,15 @@ class Timeline:
         at_ns = np.frombuffer(self._at[index:end], np.int64)
         cumulative = np.frombuffer(self._cumulative[index:end], np.int64)
         return at_ns, cumulative, self._arrivals_per_event(index, end)
+
+    def tokens(self, total: int | None) -> tuple[Instants, Instants]:
+        """Return (instants, tokens) of all events, given the true number of streamed tokens; it is spread over the
+        arrivals by what each is known to have brought, else evenly.
+        """
+        at_ns, cumulative, arrivals = self.since(0)
+        known = known_tokens(cumulative) if at_ns.size else None
+        weights = arrivals if known is None else known
+        return at_ns, weights if total is None else final_tokens(weights, total)
 
     def cumulative_before(self, index: int) -> int:
         """Return the count of the event before this one; 0 at the beginning."""

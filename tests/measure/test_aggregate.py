@@ -53,7 +53,7 @@ def book(aggregate: Aggregate, booking: Booking) -> None:
     epoch_s, offset_ns = divmod(record.start_epoch_ns, S)
     aggregate.window(record.stage, record.name, record.phase).counts["started"] += 1
     aggregate.second(epoch_s).sample("ttft_ms", record.ttft_ns)
-    aggregate.raise_gauge((record.stage, record.name, record.phase, "in_flight"), epoch_s, 1)
+    aggregate.raise_in_flight((record.stage, record.name, record.phase), epoch_s, 1)
     aggregate.add_starts(record.stage, record.phase, epoch_s, [offset_ns // 1000])
 
 
@@ -192,5 +192,5 @@ def test_memory_is_bounded_over_a_simulated_night() -> None:
     master.pop_seconds(EPOCH_S + 13 * 3600)
     assert len(master.cells) == len(master.windows) == 1
     assert not master.seconds
-    assert sum(map(len, master.gauges.values())) == sum(map(len, master.starts.values())) == 0
+    assert sum(map(len, master.in_flight.values())) == sum(map(len, master.starts.values())) == 0
     assert master.cells["8 users", "chat", "steady"].histograms["ttft_ms"].count == 720

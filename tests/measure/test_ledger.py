@@ -198,10 +198,10 @@ def test_peak_is_the_highest_of_each_second() -> None:
     run.close("d", 1950, None)
     run.harvest(2500)
     assert run.per_second("in_flight_peak") == {0: 3, 1: 1}
-    assert run.book.peak(("s", STAGE_WIDE, "steady", "in_flight")) == 3
-    assert run.book.peak(("s", "x", "steady", "in_flight")) == 2
+    assert run.book.peak(("s", STAGE_WIDE, "steady")) == 3
+    assert run.book.peak(("s", "x", "steady")) == 2
     run.book.pop_seconds(EPOCH_S + 2)
-    assert run.book.peak(("s", STAGE_WIDE, "steady", "in_flight")) == 3
+    assert run.book.peak(("s", STAGE_WIDE, "steady")) == 3
     assert run.ledger.in_flight == 0
 
 
@@ -216,22 +216,7 @@ def test_peaks_of_workers_add_up_within_a_second_only() -> None:
         for until in (150, 700, 1500):
             run.harvest(until)
             master.merge(run.book.take_delta())
-    assert master.peak(("s", STAGE_WIDE, "steady", "in_flight")) == 5
-
-
-def test_backlog_and_cap_are_booked_by_window() -> None:
-    """The highest number of waiting arrivals, and the time with all users busy."""
-    run = Run()
-    run.mark(0, "warmup")
-    run.mark(1000, "steady")
-    for at_ms, waiting in ((500, 4), (900, 1), (1500, 7), (1600, 0)):
-        run.ledger.backlog(START_NS + at_ms * MS, waiting)
-    run.ledger.cap_reached(START_NS + 500 * MS, START_NS + 1600 * MS)
-    run.harvest(2000)
-    assert run.book.peak(("s", STAGE_WIDE, "warmup", "backlog")) == 4
-    assert run.book.peak(("s", STAGE_WIDE, "steady", "backlog")) == 7
-    assert run.window("steady", STAGE_WIDE) == {"observed_ns": S, "cap_reached_ns": 600 * MS}
-    assert run.window("warmup", STAGE_WIDE) == {"observed_ns": S, "cap_reached_ns": 500 * MS}
+    assert master.peak(("s", STAGE_WIDE, "steady")) == 5
 
 
 def test_restart_counts_running_streams_from_there_on() -> None:
@@ -250,7 +235,7 @@ def test_restart_counts_running_streams_from_there_on() -> None:
     run.harvest(1000)
     assert run.window("steady")["output_tokens"] == 1
     assert run.window("steady")["in_flight_ns"] == 300 * MS
-    assert run.book.peak(("s", STAGE_WIDE, "steady", "in_flight")) == 1
+    assert run.book.peak(("s", STAGE_WIDE, "steady")) == 1
 
 
 Story = list[tuple[int, list[int], int, int]]

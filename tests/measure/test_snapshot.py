@@ -189,8 +189,9 @@ def test_dropped_arrivals_make_lower_bounds() -> None:
     stage.aggregate.count("8 users", "steady", "arrivals_due", 5)
     stage.aggregate.count("8 users", "steady", "arrivals_started", 1)
     stage.aggregate.add_unstarted("8 users", "steady", [100 * MS, 200 * MS, 300 * MS, 400 * MS])
-    stage.ledger.backlog(START_NS + 100, 4)
-    stage.ledger.cap_reached(START_NS, START_NS + 60 * MS)
+    shared = stage.aggregate.window("8 users", STAGE_WIDE, "steady")
+    shared.counts["backlog_max"] += 4
+    shared.counts["cap_reached_ns"] += 60 * MS
     stage.aggregate.count("8 users", "steady", "backoff_ns", 1_500_000_000)
     values = stage.values()
     assert some(values, "arrivals_due", "arrivals_started", "arrivals_unstarted", "backlog_max") == (5, 1, 4, 4)

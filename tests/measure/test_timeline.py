@@ -179,3 +179,24 @@ def test_events_since_an_index_when_cut_at_an_instant() -> None:
     at_ns, cumulative, arrivals = timeline.since(1, START_NS + 20 * MS)
     assert (ms(at_ns - START_NS), cumulative.tolist(), arrivals.tolist()) == ([20], [2], [1])
     assert np.concatenate(timeline.since(3)).size == 0
+
+
+@pytest.mark.parametrize(
+    ("events", "total", "tokens"),
+    [
+        pytest.param([10, 20, 30], 3, [1, 1, 1], id="one each"),
+        pytest.param([10, 20, 30], 10, [3, 3, 4], id="spread evenly"),
+        pytest.param([(10, 8), (20, 12), (30, 16)], 16, [8, 4, 4], id="known"),
+        pytest.param([(10, 8), (20, 12), (30, 16)], 18, [9, 4, 5], id="known, but for two more"),
+        pytest.param([(10, 6), (20, 6), (30, 6)], 6, [2, 2, 2], id="a constant count tells nothing"),
+        pytest.param([10, 20, 30], 1, [0, 0, 1], id="fewer tokens than events"),
+        pytest.param([10, 20], None, [1, 1], id="total not known"),
+        pytest.param([], 5, [], id="no event"),
+    ],
+)
+def test_tokens_of_each_event_when_the_total_is_known(
+    events: list[float], total: int | None, tokens: list[int]
+) -> None:
+    """Exact in sum, never negative, where they arrived."""
+    _, got = timeline_of(events).tokens(total)
+    assert got.tolist() == tokens
