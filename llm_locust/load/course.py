@@ -71,7 +71,7 @@ class Course:
         """Tell when the warm-up is over: by time, by requests, or at its bound of one stage length."""
         if self.stage.warmup.duration_s:
             return self._when(self.phase_ns + int(self.stage.warmup.duration_s * 1e9), now_ns)
-        if tally is not None and tally.warm and now_ns >= self.phase_ns:
+        if tally is not None and tally.warm and tally.finished and now_ns >= self.phase_ns:
             return now_ns + LEAD_NS
         bound_ns = self.phase_ns + int((self.stage.hold_s or self.stage.max_hold_s) * 1e9)
         at_ns = self._when(bound_ns, now_ns)

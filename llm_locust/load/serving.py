@@ -232,12 +232,12 @@ class Serving:
         return copies
 
     def _warm(self, users: Collection[object], row: Row) -> bool:
-        """Tell whether every user has finished its warm-up requests; a worker without users is warm.
+        """Tell whether every user has finished its warm-up requests.
 
-        Open loop: most of the cap's users may never be needed, so: what was in flight when the stage's first request
-        ended has ended.
+        Open loop: most of the cap's users may never be needed, so: what was in flight here when the stage's first
+        request ended has ended. A worker that had nothing to issue so far is not waited for.
         """
         if self.order.arrivals is not None:
-            return not self.order.own_users or (self._first_wave is not None and not self._first_wave & self._flying)
+            return not self._started or (self._first_wave is not None and not self._first_wave & self._flying)
         everyone = len(users) >= self.order.own_users
         return everyone and row.users_with(users, self.order.warmup_requests_per_user) == len(users)

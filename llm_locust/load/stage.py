@@ -118,9 +118,9 @@ class Tally(msgspec.Struct, kw_only=True):
     """What one worker's gate counted in one row (a stage, or one label of a stage that runs through).
 
     Sent to the master with the reports; ``merged`` adds workers up. ``steady_*`` count requests that were issued in
-    the window; ``issued`` are the arrivals started. ``warm``: the warm-up rule per user holds here. ``users_short``:
-    users with fewer finished steady requests than the minimum. ``last_steady_end_ns`` is an instant of the reporting
-    process's clock: the receiver converts it to its own before merging.
+    the window; ``issued`` are the arrivals started. ``warm``: nothing here keeps the stage in its warm-up.
+    ``users_short``: users with fewer finished steady requests than the minimum. ``last_steady_end_ns`` is an instant
+    of the reporting process's clock: the receiver converts it to its own before merging.
     """
 
     number: int

@@ -51,6 +51,10 @@ class StagedShape(LoadTestShape):
     """Makes the conductor of a run; set by the plugin before the shape ticks."""
     conductor: Conductor | None = None
 
+    def __init__(self) -> None:
+        """Begin without a conductor."""
+        super().__init__()  # type: ignore[no-untyped-call]  # Locust's has no annotations
+
     @abstractmethod
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the stages of the plan; ValueError says what is wrong."""
@@ -76,6 +80,10 @@ class StagedShape(LoadTestShape):
                 f"--run-time is {settings.run_time_s:g} s, but {self.name()} needs at least {least_s:g} s: leave it out"
             )
         return problems
+
+    def run_limit_s(self, settings: PlanSettings) -> float | None:
+        """Give the time after which the conductor ends the plan; None where the plan itself lasts the run time."""
+        return None if "run_time_s" in self.takes else settings.run_time_s
 
     def _refused(self, settings: PlanSettings) -> Iterator[str]:
         for field in given_load_options(settings):

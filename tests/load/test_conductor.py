@@ -175,6 +175,21 @@ def test_warm_up_is_bounded_by_one_stage_length(make: Callable[..., Ensemble]) -
     assert "warm-up was cut" in row.notes[0]
 
 
+def test_warm_up_does_not_wait_for_a_worker_that_had_nothing_to_do(make: Callable[..., Ensemble]) -> None:
+    """2 requests a second, one worker with 1 of 50 users: its first arrival comes after 12 s, the window before."""
+    ensemble = make()
+    ensemble.users["a"] = ensemble.stands["a"].add_users(49)
+    ensemble.users["b"] = ensemble.stands["b"].add_users(1)
+    stage = Stage(label="rate-2", users=50, rate_per_s=2, arrivals=CONSTANT, hold_s=60)
+    conductor = Conductor([stage], ensemble, seed=1)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    first_of_b = min(r.start_ns for r in ensemble.stands["b"].started)
+    assert first_of_b - (row.opened_ns or 0) > 10 * S
+    assert (row.steady_ns or 0) - (row.opened_ns or 0) < 3 * S
+    assert row.notes == []
+
+
 def test_hold_is_a_minimum_until_each_user_has_three_requests(make: Callable[..., Ensemble]) -> None:
     """Requests of 12 s in a stage of 10 s: it goes on until every user has finished three measured ones."""
     ensemble = make(service_ns=lambda _: 12 * S)
