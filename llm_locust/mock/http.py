@@ -17,7 +17,7 @@ import httptools
 from gevent import get_hub
 from gevent import socket as gsocket
 
-READ_BYTES = 1 << 18
+READ_BYTES = 1 << 16
 LAST_CHUNK = b"0\r\n\r\n"
 _REASONS = {
     200: b"OK", 400: b"Bad Request", 401: b"Unauthorized", 404: b"Not Found", 405: b"Method Not Allowed",
@@ -76,6 +76,7 @@ class Connection:
         self._body: list[bytes] = []
         self._waiting: deque[tuple[Request, bool]] = deque()
         self._answer: Answer | None = None
+        self._serving = False
         self._keep_alive = True
         self._backlog = bytearray()
         self._writable: Any = None
@@ -152,12 +153,17 @@ class Connection:
         request.body, self._body = b"".join(self._body), []
         request.path = request.path.partition("?")[0]
         self._waiting.append((request, self._parser.should_keep_alive()))
-        if self._answer is None and len(self._waiting) == 1:
-            self._next_request()
+        self._serve_waiting()
 
-    def _next_request(self) -> None:
-        request, self._keep_alive = self._waiting[0]
-        self._on_request(self, request)
+    def _serve_waiting(self) -> None:
+        """Serve pipelined requests one after the other, each when the answer before it is complete."""
+        if self._serving:
+            return
+        self._serving = True
+        while self._waiting and self._answer is None and self.open and not self._end_after_backlog:
+            request, self._keep_alive = self._waiting.popleft()
+            self._on_request(self, request)
+        self._serving = False
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -219,14 +225,12 @@ class Connection:
     def finish(self) -> None:
         """The current answer is complete: go on with the next request, or close if the client asked so."""
         self._answer = None
-        if self._waiting:
-            self._waiting.popleft()
-        if not self._keep_alive:
-            self._end_after_backlog = True
-            if not self._backlog:
-                self._say_goodbye()
-        elif self._waiting and self.open:
-            self._next_request()
+        if self._keep_alive:
+            self._serve_waiting()
+            return
+        self._end_after_backlog = True
+        if not self._backlog:
+            self._say_goodbye()
 
     def _say_goodbye(self) -> None:
         if self._tls is not None:

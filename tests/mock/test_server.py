@@ -153,6 +153,16 @@ def test_connection_is_kept_and_pipelined_requests_are_answered_in_order(mock: M
         assert (second.status, second.json) == (200, {})
 
 
+def test_many_pipelined_requests_are_answered_after_a_stream(mock: MockProcess) -> None:
+    """2000 requests queued behind a stream: all are answered, none recurses."""
+    with Client(mock.port) as client:
+        client.send("/v1/completions", {"prompt": "a", "max_tokens": 20})
+        for _ in range(2000):
+            client.send("/health")
+        assert client.read().json["usage"]["completion_tokens"] == 20
+        assert {client.read().status for _ in range(2000)} == {200}
+
+
 def test_connection_closes_when_asked(mock: MockProcess) -> None:
     with Client(mock.port) as client:
         client.ask("/v1/completions", {"prompt": "a", "max_tokens": 2}, {"Connection": "close"})
