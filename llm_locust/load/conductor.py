@@ -17,6 +17,7 @@ import msgspec
 from llm_locust.load.course import LEAD_NS, Course, first_phase, users_limit_ns
 from llm_locust.load.crew import Applied, Crew
 from llm_locust.load.deal import order_of
+from llm_locust.load.plan import estimated_duration_s, least_duration_s
 from llm_locust.load.stage import DRAIN, RAMP, STEADY, Stage, StageOrder
 
 MOST_FAILURES_RATIO = 0.5
@@ -98,6 +99,39 @@ class Conductor:
     def waiting(self) -> Sequence[Stage]:
         """The stages of the plan that are still to come."""
         return () if self.finished else self._plan[self._next :]
+
+    def left_s(self) -> float | None:
+        """Estimate the time until the plan is done, None where its end is not known.
+
+        Before the first warm-up it is the least time; after it a request is taken to last as long as the warm-up did.
+        """
+        if self.finished:
+            return 0.0
+        request_s = self._request_s()
+        rest_s = estimated_duration_s(self.waiting, request_s)
+        if self._course is None:
+            return rest_s
+        stage, row = self._course.stage, self._running()
+        if stage.requests is not None:
+            tally = self._crew.tally(row.label)
+            issued = 0 if tally is None else tally.steady_issued
+            return rest_s + max(stage.requests - issued, 0) / row.users * request_s
+        end_ns = self._course.least_end_ns()
+        if end_ns is None:
+            return None
+        beyond_s = estimated_duration_s([stage], request_s) - least_duration_s([stage])
+        beyond_s -= request_s * stage.warmup.requests_per_user
+        return rest_s + beyond_s + max(end_ns - self._crew.now_ns(), 0) / 1e9
+
+    def _request_s(self) -> float:
+        """Give how long the last warm-up of a request a user took, 0 before the first."""
+        for row in reversed(self.applied):
+            if row.opened_ns is not None and row.steady_ns is not None and row.steady_ns > row.opened_ns:
+                stage = next((stage for stage in self._plan if stage.label == row.label), None)
+                if stage is not None and stage.warmup.requests_per_user:
+                    warm_s = (row.steady_ns - row.opened_ns) / 1e9 - stage.spread_s
+                    return max(warm_s, 0.0) / stage.warmup.requests_per_user
+        return 0.0
 
     # ---- the script: each `yield` waits for the next step ----
 

@@ -79,6 +79,13 @@ class Course:
             self.note = "the warm-up was cut after one stage length: not every user had finished a request"
         return at_ns
 
+    def least_end_ns(self) -> int | None:
+        """Give the earliest end of the row as far as it is known, None where the run ends it."""
+        if self.end_ns is not None or self.stage.hold_s is None:
+            return self.end_ns
+        from_ns = self.held_from_ns or self.phase_ns
+        return from_ns + int(self.stage.hold_s * 1e9)
+
     def end(self, now_ns: int, tally: Tally | None) -> tuple[int, str] | None:
         """Give the end of the window and its reason when both are known, None: the row goes on."""
         if self.end_ns is not None:

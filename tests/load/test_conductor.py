@@ -458,6 +458,27 @@ def test_plain_run_goes_on_until_it_is_stopped(make: Callable[..., Ensemble]) ->
     assert conductor.applied[0].ended_by == "run time"
 
 
+def test_time_left_counts_the_running_stage_and_the_rest(make: Callable[..., Ensemble]) -> None:
+    """Before the warm-up the least time; after it, levels whose requests take 6 s are known to need three of them."""
+    ensemble = make(service_ns=lambda _: 6 * S)
+    plan = [closed("one", 2), closed("two", 2), closed("three", 2, requests=4, hold_s=None)]
+    conductor = Conductor(plan, ensemble, seed=1)
+    assert conductor.left_s() == pytest.approx(20, abs=0.1)
+    ensemble.run(conductor, until_s=10)
+    left_s = conductor.left_s()
+    took_s = ensemble.run(conductor)
+    assert left_s == pytest.approx(took_s - 10, rel=0.15)
+    assert conductor.left_s() == 0
+
+
+def test_time_left_is_unknown_in_a_run_without_an_end(make: Callable[..., Ensemble]) -> None:
+    """A plain run ends when it is stopped."""
+    ensemble = make()
+    conductor = Conductor([closed("run", 2, hold_s=None)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=9)
+    assert conductor.left_s() is None
+
+
 def test_lost_worker_does_not_hold_the_stage(make: Callable[..., Ensemble]) -> None:
     """What a lost worker told last counts, and nobody waits for it: warm, drained, no user of it short."""
     ensemble = make(service_ns=lambda _: 30 * S)
