@@ -33,7 +33,8 @@ class Receiver:
 
     If a connection that was used before ends within a second and before the first byte of a response, ``run``
     returns False and the exchange stays open: the server had closed the idle connection while the request was
-    on its way and never read it, so it may be sent once more.
+    on its way (RFC 9112 §9.3.1), and it may be sent once more. Later than that a server has died over the
+    request, which is a cut. The exchange says ``resent``, and its start stays that of the first try.
     """
 
     __slots__ = (
@@ -247,13 +248,16 @@ class Receiver:
     def _send(self) -> None:
         """Give the kernel one piece. Never blocks; what failed is told by the read that follows."""
         tls = self._connection.tls
-        if not self._outgoing:
-            size = SEND_BYTES if tls is None else TLS_SEND_BYTES
-            piece, self._unsent = self._unsent[:size], self._unsent[size:]
-            self._outgoing = piece if tls is None else memoryview(tls.encrypt(piece))
         try:
+            if not self._outgoing:
+                size = SEND_BYTES if tls is None else TLS_SEND_BYTES
+                piece, self._unsent = self._unsent[:size], self._unsent[size:]
+                self._outgoing = piece if tls is None else memoryview(tls.encrypt(piece))
             sent = self._connection.raw.send(self._outgoing)
         except (BlockingIOError, InterruptedError):
+            return
+        except ssl.SSLError as error:
+            self._broken(error)
             return
         except OSError:
             self._unsent = self._outgoing = memoryview(b"")

@@ -74,4 +74,4 @@ class Exchange:
     received_bytes: int = 0
     peer: str = ""  # "address:port" that answered
     clock_step: bool = False  # the wall clock stepped while this exchange was under way
-    resent: bool = False  # a kept connection was found closed by the server; sent again on a new one
+    resent: bool = False  # the server had just closed the kept connection: sent again on a new one, start_ns kept

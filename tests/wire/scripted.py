@@ -99,6 +99,10 @@ class ScriptedServer:
     def __exit__(self, *_: object) -> None:
         self._server.stop()
 
+    def stop_listening(self) -> None:
+        """Refuse new connections; those that are open go on."""
+        self._server.close()
+
     def send_now(self, data: bytes) -> None:
         """Send on the newest connection without going through the hub."""
         self._newest._sock.send(data)
