@@ -232,7 +232,9 @@ def perform(
         return exchange
     request.extensions[CALL] = call
     try:
-        client.send(request, stream=True).close()
+        response = client.send(request, stream=True)
+        response.close()
+        response.stream = httpx.ByteStream(b"")  # httpx ties the two to each other; untied, no collector is needed
     except httpx.TransportError:  # no response; or httpx dislikes one, as a Location that is no URL
         if exchange.end is None:
             raise

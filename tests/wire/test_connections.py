@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 from time import monotonic_ns, thread_time_ns
 
@@ -342,3 +343,19 @@ def test_client_is_light() -> None:
     begun_ns = monotonic_ns()
     clients = [http_client(transport, {"Authorization": "Bearer x"}) for _ in range(100)]
     assert (monotonic_ns() - begun_ns) / len(clients) < 1_000_000
+
+
+@pytest.mark.parametrize("script", [[(0, OK)], [(0, HEAD), (1, FIN)], [(0, FIN)]], ids=["complete", "cut", "no head"])
+def test_exchange_leaves_nothing_for_the_garbage_collector(script: list[tuple[float, bytes]]) -> None:
+    """A collection holds the hub; so what a request made goes when the request goes."""
+    with ScriptedServer([script]) as server, user() as client:
+        for _ in range(3):
+            ask(client, server.url)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                ask(client, server.url)
+            assert [thing for thing in gc.get_objects() if isinstance(thing, Sink)] == []
+        finally:
+            gc.enable()
