@@ -18,7 +18,7 @@ FIRST_CONNECT_PAUSE_S = 0.5
 LONGEST_CONNECT_PAUSE_S = 5.0
 
 # A bug of ours fails each request at once: it must not become a busy loop either.
-_NOTHING_SENT = frozenset({Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR})
+_NOTHING_CAME = frozenset({Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR})
 
 
 class Backoff:
@@ -30,7 +30,7 @@ class Backoff:
 
     def pause_s(self, outcome: Outcome, exchange: Exchange, epoch_s: float) -> float:
         """Return the pause after a request that ended so, in seconds; 0 for none."""
-        if outcome in _NOTHING_SENT:
+        if outcome in _NOTHING_CAME or (outcome is Outcome.CUT and exchange.status is None):
             longest_s = min(FIRST_CONNECT_PAUSE_S * 2.0**self._failures, LONGEST_CONNECT_PAUSE_S)
             self._failures = min(self._failures + 1, 8)
             return max(FIRST_CONNECT_PAUSE_S, longest_s * (0.75 + 0.25 * self._jitter.random()))

@@ -202,15 +202,18 @@ def test_pause_after_a_rejection_is_what_the_server_asks_for() -> None:
     assert backoff.pause_s(Outcome.REJECTED, asked, 0.0) == 3.0
     assert backoff.pause_s(Outcome.REJECTED, Exchange(), 0.0) == 1.0
     others = set(Outcome) - {Outcome.REJECTED, Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR}
-    assert {backoff.pause_s(outcome, asked, 0.0) for outcome in others} == {0.0}
+    answered = Exchange(headers=asked.headers, status=200)
+    assert {backoff.pause_s(outcome, answered, 0.0) for outcome in others} == {0.0}
 
 
 def test_pause_grows_while_no_connection_can_be_made() -> None:
-    """0.5 → 5 s with jitter, and from the start again after an answer."""
+    """0.5 → 5 s with jitter, and from the start again after an answer; a reset before one is no answer."""
     backoff = Backoff(random.Random(1))
     pauses_s = [backoff.pause_s(Outcome.CONNECT_ERROR, Exchange(), 0.0) for _ in range(12)]
     for pause_s, longest_s in zip(pauses_s, [0.5, 1, 2, 4, *[5] * 8], strict=True):
         assert max(0.5, 0.75 * longest_s) <= pause_s <= longest_s
     assert len(set(pauses_s[4:])) == 8
-    backoff.pause_s(Outcome.OK, Exchange(), 0.0)
+    assert backoff.pause_s(Outcome.CUT, Exchange(status=200), 0.0) == 0.0
+    assert backoff.pause_s(Outcome.CUT, Exchange(), 0.0) == 0.5
+    assert backoff.pause_s(Outcome.OK, Exchange(), 0.0) == 0.0
     assert backoff.pause_s(Outcome.TIMEOUT_CONNECT, Exchange(), 0.0) == 0.5

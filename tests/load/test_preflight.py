@@ -124,7 +124,7 @@ def test_dialect_is_doubted_when_the_path_is_missing() -> None:
         ("cut", "cut: incomplete body"),
         ("empty", "HTTP 200, but no token came"),
         ("truncated", "HTTP 200, but no finish reason"),
-        ("connect_error", "connection reset"),
+        ("connect_error", "onnection reset"),
     ],
 )
 def test_faults_are_told_in_one_line(fault: str, told: str) -> None:
@@ -132,7 +132,7 @@ def test_faults_are_told_in_one_line(fault: str, told: str) -> None:
     with mock("--fault", fault) as url:
         problem = the_problem(look(url))
         assert problem.startswith(url)
-    assert told in problem
+    assert told in problem  # a reset may come during the connect, or right after it
 
 
 def test_silent_server_is_told_after_its_limit(tmp_path: Path) -> None:
