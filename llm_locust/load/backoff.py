@@ -6,7 +6,7 @@ After a rejection what the server asks for (Retry-After), at most 30 s, 1 s with
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
 from llm_locust.measure.record import Outcome
@@ -22,18 +22,17 @@ _NOTHING_CAME = frozenset({Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outco
 
 
 class Backoff:
-    """One user's pauses. ``jitter`` is the user's own seeded generator."""
+    """One user's pauses."""
 
-    def __init__(self, jitter: random.Random) -> None:
-        self._jitter = jitter
+    def __init__(self) -> None:
         self._failures = 0
 
-    def pause_s(self, outcome: Outcome, exchange: Exchange, epoch_s: float) -> float:
-        """Return the pause after a request that ended so, in seconds; 0 for none."""
+    def pause_s(self, outcome: Outcome, exchange: Exchange, epoch_s: float, draw: Callable[[], float]) -> float:
+        """Return the pause after a request that ended so, in seconds; 0 for none. `draw` gives a number in [0, 1)."""
         if outcome in _NOTHING_CAME or (outcome is Outcome.CUT and exchange.status is None):
             longest_s = min(FIRST_CONNECT_PAUSE_S * 2.0**self._failures, LONGEST_CONNECT_PAUSE_S)
             self._failures = min(self._failures + 1, 8)
-            return max(FIRST_CONNECT_PAUSE_S, longest_s * (0.75 + 0.25 * self._jitter.random()))
+            return max(FIRST_CONNECT_PAUSE_S, longest_s * (0.75 + 0.25 * draw()))
         self._failures = 0
         if outcome is not Outcome.REJECTED:
             return 0.0

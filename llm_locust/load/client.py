@@ -65,7 +65,7 @@ class LLMClient:
         self._dialect = get_dialect(user.dialect or options.dialect or DEFAULT_DIALECT)
         self._request_type = self._dialect.framing.name if options.body.stream else "POST"
         self._http: httpx.Client | None = None
-        self._backoff = Backoff(random.Random(f"{surroundings.seed}/{surroundings.worker}/{id(self)}"))
+        self._backoff = Backoff()
         self._landed = Event()
         self._landed.set()
         self._left = False
@@ -250,10 +250,15 @@ class LLMClient:
             logger.error("client_error in %s: %s", record.name, record.error)
         return record
 
+    def _jitter(self, request_id: int) -> float:
+        """Draw the jitter that belongs to a request: reproducible by the run's seed."""
+        return random.Random(f"{self._here.seed}/{request_id}").random()
+
     def _pause(self, record: RequestRecord, exchange: Exchange) -> None:
         """Let the user wait where the server, or its absence, asks for it; outside all latencies."""
         clock = get_clock()
-        pause_s = self._backoff.pause_s(record.outcome, exchange, clock.epoch_ns(clock.now_ns()) / 1e9)
+        epoch_s = clock.epoch_ns(clock.now_ns()) / 1e9
+        pause_s = self._backoff.pause_s(record.outcome, exchange, epoch_s, lambda: self._jitter(record.request_id))
         if not pause_s:
             return
         begun_ns = clock.now_ns()

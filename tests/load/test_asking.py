@@ -185,8 +185,8 @@ def test_minimum_in_the_extra_body_is_a_demand() -> None:
 @pytest.mark.parametrize(
     ("value", "pause_s"),
     [
-        ("2", 2.0), ("0", 0.0), ("0.5", 0.5), ("3600", 30.0), ("-5", 1.0), ("soon", 1.0), ("", 1.0),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 7.0), ("Sun, 06 Nov 1994 08:49:00 GMT", 0.0),
+        ("2", 2.0), ("0", 0.0, draw), ("0.5", 0.5), ("3600", 30.0), ("-5", 1.0), ("soon", 1.0), ("", 1.0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 7.0), ("Sun, 06 Nov 1994 08:49:00 GMT", 0.0, draw),
         ("Sun, 06 Nov 1994 09:49:00 GMT", 30.0),
     ],
 )  # fmt: skip
@@ -195,25 +195,28 @@ def test_retry_after(value: str, pause_s: float) -> None:
     assert retry_after_s(value, epoch_s=784111770.0) == pause_s
 
 
+draw = random.Random(1).random
+
+
 def test_pause_after_a_rejection_is_what_the_server_asks_for() -> None:
     """1 s without a word; none after anything else that the server did."""
-    backoff = Backoff(random.Random(1))
+    backoff = Backoff()
     asked = Exchange(headers=[(b"retry-after", b"3")])
-    assert backoff.pause_s(Outcome.REJECTED, asked, 0.0) == 3.0
-    assert backoff.pause_s(Outcome.REJECTED, Exchange(), 0.0) == 1.0
+    assert backoff.pause_s(Outcome.REJECTED, asked, 0.0, draw) == 3.0
+    assert backoff.pause_s(Outcome.REJECTED, Exchange(), 0.0, draw) == 1.0
     others = set(Outcome) - {Outcome.REJECTED, Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR}
     answered = Exchange(headers=asked.headers, status=200)
-    assert {backoff.pause_s(outcome, answered, 0.0) for outcome in others} == {0.0}
+    assert {backoff.pause_s(outcome, answered, 0.0, draw) for outcome in others} == {0.0}
 
 
 def test_pause_grows_while_no_connection_can_be_made() -> None:
     """0.5 → 5 s with jitter, and from the start again after an answer; a reset before one is no answer."""
-    backoff = Backoff(random.Random(1))
-    pauses_s = [backoff.pause_s(Outcome.CONNECT_ERROR, Exchange(), 0.0) for _ in range(12)]
+    backoff = Backoff()
+    pauses_s = [backoff.pause_s(Outcome.CONNECT_ERROR, Exchange(), 0.0, draw) for _ in range(12)]
     for pause_s, longest_s in zip(pauses_s, [0.5, 1, 2, 4, *[5] * 8], strict=True):
         assert max(0.5, 0.75 * longest_s) <= pause_s <= longest_s
     assert len(set(pauses_s[4:])) == 8
-    assert backoff.pause_s(Outcome.CUT, Exchange(status=200), 0.0) == 0.0
-    assert backoff.pause_s(Outcome.CUT, Exchange(), 0.0) == 0.5
-    assert backoff.pause_s(Outcome.OK, Exchange(), 0.0) == 0.0
-    assert backoff.pause_s(Outcome.TIMEOUT_CONNECT, Exchange(), 0.0) == 0.5
+    assert backoff.pause_s(Outcome.CUT, Exchange(status=200), 0.0, draw) == 0.0
+    assert backoff.pause_s(Outcome.CUT, Exchange(), 0.0, draw) == 0.5
+    assert backoff.pause_s(Outcome.OK, Exchange(), 0.0, draw) == 0.0
+    assert backoff.pause_s(Outcome.TIMEOUT_CONNECT, Exchange(), 0.0, draw) == 0.5
