@@ -185,8 +185,8 @@ def test_minimum_in_the_extra_body_is_a_demand() -> None:
 @pytest.mark.parametrize(
     ("value", "pause_s"),
     [
-        ("2", 2.0), ("0", 0.0, draw), ("0.5", 0.5), ("3600", 30.0), ("-5", 1.0), ("soon", 1.0), ("", 1.0),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 7.0), ("Sun, 06 Nov 1994 08:49:00 GMT", 0.0, draw),
+        ("2", 2.0), ("0", 0.0), ("0.5", 0.5), ("3600", 30.0), ("-5", 1.0), ("soon", 1.0), ("", 1.0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 7.0), ("Sun, 06 Nov 1994 08:49:00 GMT", 0.0),
         ("Sun, 06 Nov 1994 09:49:00 GMT", 30.0),
     ],
 )  # fmt: skip
