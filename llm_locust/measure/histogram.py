@@ -54,8 +54,7 @@ class Histogram:
         """Take one value. Raises ValueError for NaN, an infinite or a negative one."""
         if not 0 <= value < math.inf:
             raise ValueError(f"not a duration: {value}")
-        whole = round(value)
-        self._pending.append(whole if whole >= LOWEST else 0)
+        self._pending.append(round(value))
         if len(self._pending) >= PENDING_LIMIT:
             self._settle()
 

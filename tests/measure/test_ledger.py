@@ -122,6 +122,20 @@ def test_constant_count_is_not_claimed_for_the_first_chunk() -> None:
     assert run.per_second("output_tokens") == {0: 2, 1: 4}
 
 
+def test_a_falling_count_never_books_less_than_nothing() -> None:
+    """While the stream runs it is an estimate; the end puts it right."""
+    run = Run()
+    run.mark(0, "steady")
+    run.open("a", 0)
+    run.token("a", 900, 8)
+    run.token("a", 1100, 3)
+    run.harvest(1500)
+    assert run.per_second("output_tokens") == {0: 8, 1: 0}
+    run.close("a", 1600, 4)
+    run.harvest(2000)
+    assert run.per_second("output_tokens") == {0: 2, 1: 2}
+
+
 def test_tokens_without_an_arrival_come_with_the_end() -> None:
     """A whole document, or a token that only usage tells of."""
     run = Run()

@@ -74,7 +74,9 @@ def test_metrics_that_are_no_distribution(text: str, column: str, value: float, 
     assert (verdict.got, verdict.passed) == (value, passed)
 
 
-@pytest.mark.parametrize("text", ["ttft p95 < 500ms", "error_rate < 1%", "goodput(ttft < 1s) > 0%"])
+@pytest.mark.parametrize(
+    "text", ["ttft p95 < 500ms", "error_rate < 1%", "requests_failed < 1", "goodput(ttft < 1s) > 0%"]
+)
 def test_a_clause_without_a_sample_fails(text: str) -> None:
     """C24 c: no data is not a pass."""
     values = row(requests_ok=0, ttft_ms_count=0, error_ratio=None)

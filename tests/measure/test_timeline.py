@@ -153,6 +153,12 @@ def test_no_burst_when_there_is_one_token() -> None:
     assert (record.burst, record.tpot_ns) == (False, None)
 
 
+def test_tpot_is_absent_when_usage_states_fewer_tokens_than_chunks() -> None:
+    """n ≤ k, though two chunks came."""
+    record, _ = finished([300, 400], Usage(output_tokens=1))
+    assert (record.tpot_ns, record.burst) == (None, False)
+
+
 def test_everything_is_absent_when_no_token_came() -> None:
     """Undefined is absent: never 0."""
     record, samples = finished([], Usage(output_tokens=1))
