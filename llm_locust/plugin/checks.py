@@ -10,6 +10,7 @@ import resource
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from locust import LoadTestShape
 
 from llm_locust.load.plan import OPEN_LOOP_USERS
@@ -44,6 +45,16 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
     return problems + list(_open_files(settings))
+
+
+def of_form(settings: Settings, shape: Any) -> Settings:
+    """The settings as the web form means them: it always has a number of users, 1 where nobody chose one.
+
+    A shape that varies the users takes none from it; one that only caps them takes more than 1.
+    """
+    if isinstance(shape, StagedShape) and ("users" not in shape.takes or settings.users == 1):
+        return msgspec.structs.replace(settings, users=None)
+    return settings
 
 
 def shape_named(name: str, own: Iterable[LoadTestShape]) -> LoadTestShape:

@@ -31,6 +31,7 @@ from llm_locust.outputs import Outputs, Picture, RunState, make_run_directory
 from llm_locust.outputs.console import Screen, next_steps
 
 from . import equip, settings, view
+from .checks import of_form
 from .drain import Cause, DrainGate, cause_of_stop, limit_of
 from .facts import run_facts
 from .finish import FailureWatch, Result, exit_code
@@ -114,17 +115,28 @@ class Lead:
 
     def begin_shape(self, shape: StagedShape) -> Conductor:
         """Begin a run by a shape's plan: at its first tick, before Locust's `test_start`."""
-        found, _ = settings.read(self._environment.parsed_options)
+        found = self._settings_now()
         return self._begin(found, shape.plan(found), type(shape).__name__, found.run_time_s).conductor
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
         run = self.active
         if run is None or run.test_started:
-            found, _problems = settings.read(self._environment.parsed_options)
+            found = self._settings_now()
             spawn_rate = float(self._environment.parsed_options.spawn_rate or 1)
             shape = self._environment.shape_class
             run = self._begin(found, [plain_stage(found, spawn_rate)], type(shape).__name__ if shape else None, None)
         run.test_started = True
+
+    def _settings_now(self) -> settings.Settings:
+        """The command line's for the run that starts by itself, the form's for those after it.
+
+        Locust writes its own defaults (1 user) over what was not given before it starts a test.
+        """
+        parsed = self._environment.parsed_options
+        if self.run is None and (parsed.headless or parsed.autostart):
+            return self._llm.settings
+        found, _ = settings.read(parsed)
+        return of_form(found, self._environment.shape_class)
 
     def _begin(
         self, found: settings.Settings, plan: Sequence[Stage], shape: str | None, run_time_s: float | None

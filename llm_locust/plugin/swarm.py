@@ -17,7 +17,7 @@ from llm_locust.load.preflight import Preflight
 from llm_locust.outputs.console import Screen
 
 from . import settings
-from .checks import shape_named, start_problems
+from .checks import of_form, shape_named, start_problems
 from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
@@ -26,7 +26,7 @@ TryServer = Callable[[Any, Settings, Screen], Preflight | None]
 
 
 class SwarmCheck:
-    """Checks POST /swarm. ``own_shape`` is the locustfile's, which runs where the form names none."""
+    """Checks POST /swarm."""
 
     def __init__(self, environment: Any, lead: Lead, try_server: TryServer) -> None:
         self._environment = environment
@@ -49,6 +49,7 @@ class SwarmCheck:
             shape = self._shape(found)
         except ValueError as error:
             return self._refusal([*problems, f"--llm-shape: {error}"])
+        found = of_form(found, shape)
         problems += start_problems(found, self._environment.user_classes, shape)
         if not problems:
             self._lead.found = self._try_server(self._environment, found, self._lead.screen)

@@ -1,0 +1,120 @@
+"""However a run ends, nothing that was received is lost, and what was not finished says so.
+
+The host's behaviour that makes this necessary (Locust 2.47): on `--run-time`, Ctrl-C and SIGTERM a master waits half a
+second for its workers; streams that drain later, and the last reports, are lost with exit code 0.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from .lab import Lab, locusts_requests
+
+
+def assert_whole(lab: Lab, output: str, state: str) -> None:
+    """Rows, totals and Locust's own numbers agree, and the accounts of workers and master too."""
+    summary = lab.summary()
+    assert summary["state"] == state, output
+    outcomes = lab.outcomes()
+    assert outcomes.get("unfinished", 0) + locusts_requests(output) == sum(outcomes.values())
+    assert not [reason for reason in summary["verdict"]["reasons"] if "differ" in reason or "lost" in reason]
+
+
+@pytest.mark.parametrize("mode", ["local", "two workers"])
+def test_streams_longer_than_a_report_are_all_counted_at_run_time(lab: Lab, mode: str) -> None:
+    """8 streams of 4.5 s under -t 6: the second four end after the stop; 8 of 8 (Locust alone: 4)."""
+    args = ("-u", "4", "-r", "4", "-t", "6", "--only-summary")
+    env = {"FAKE_STREAM_S": "4.5"}
+    run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
+    assert run.wait() == 0, run.output
+    assert lab.outcomes() == {"ok": 8}
+    assert_whole(lab, run.output, "finished")
+
+
+@pytest.mark.parametrize("mode", ["local", "two workers"])
+def test_streams_cut_by_the_end_are_unfinished(lab: Lab, mode: str) -> None:
+    """3 streams of 30 s, no drain: 0 successes, 0 failures, 3 unfinished with their partial tokens; exit code not 0."""
+    args = ("-u", "3", "-r", "3", "-t", "3", "--llm-drain", "0", "--llm-warmup", "0")
+    env = {"FAKE_STREAM_S": "10"}
+    run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
+    assert run.wait() == 1, run.output
+    assert lab.outcomes() == {"unfinished": 3}
+    assert all(1 <= int(row["output_tokens"]) <= 4 for row in lab.rows())
+    assert_whole(lab, run.output, "finished")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("mode", ["local", "two workers"])
+def test_signal_drains_and_writes_once(lab: Lab, mode: str, number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM let open streams end; all files are final."""
+    args = ("-u", "2", "-r", "2")
+    env = {"FAKE_STREAM_S": "2"}
+    run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
+    run.wait_for("All users spawned")
+    time.sleep(2.5)
+    run.signal(number)
+    assert run.wait() == 0, run.output
+    assert set(lab.outcomes()) == {"ok"}
+    assert "streams are still open" in run.output
+    assert run.output.count("Files\n") == 1
+    assert_whole(lab, run.output, "stopped")
+
+
+@pytest.mark.parametrize("mode", ["local", "two workers"])
+def test_second_ctrl_c_ends_the_drain_at_once(lab: Lab, mode: str) -> None:
+    """Streams of 60 s: the first Ctrl-C waits for them, the second makes them unfinished; files are written."""
+    args = ("-u", "2", "-r", "2")
+    env = {"FAKE_STREAM_S": "60"}
+    run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
+    run.wait_for("All users spawned")
+    time.sleep(1)
+    run.signal(signal.SIGINT)
+    run.wait_for("Ctrl-C again ends them at once")
+    began = time.monotonic()
+    run.signal(signal.SIGINT)
+    assert run.wait() == 1, run.output
+    assert time.monotonic() - began < 6
+    assert lab.outcomes() == {"unfinished": 2}
+    assert_whole(lab, run.output, "stopped")
+
+
+def test_number_of_requests_is_exact_over_two_workers(lab: Lab) -> None:
+    """--llm-requests 21 with 4 users on 2 workers: 21 measured requests, then the run ends by itself."""
+    run = lab.forked("-u", "4", "-r", "4", "--llm-requests", "21", env={"FAKE_STREAM_S": "0.2"})
+    assert run.wait() == 0, run.output
+    assert sum(row["phase"] == "steady" for row in lab.rows()) == 21
+    assert len({row["request_id"] for row in lab.rows()}) == len(lab.rows())
+    assert_whole(lab, run.output, "finished")
+
+
+@pytest.mark.parametrize("mode", ["local", "two workers"])
+def test_shape_ends_after_its_last_stage_has_drained(lab: Lab, mode: str) -> None:
+    """Two levels, drained in between: every request belongs to the level that issued it, none is lost."""
+    args = (
+        "--llm-shape",
+        "concurrency-steps",
+        "--llm-levels",
+        "2,4",
+        "--llm-requests",
+        "6,8",
+        "--llm-start",
+        "together",
+    )
+    env = {"FAKE_STREAM_S": "0.3"}
+    run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
+    assert run.wait(40) == 0, run.output
+    steady = [row["stage"] for row in lab.rows() if row["phase"] == "steady"]
+    assert {stage: steady.count(stage) for stage in steady} == {"users-2": 6, "users-4": 8}
+    assert_whole(lab, run.output, "finished")
+
+
+def test_failures_alone_end_the_run(lab: Lab) -> None:
+    """Nothing but failures for the time given: the run ends by itself, exit code 1, and says why."""
+    run = lab.local("-u", "5", "-r", "5", "--llm-stop-on-failures", "2", env={"FAKE_STREAM_S": "0.2", "FAKE_FAIL": "1"})
+    assert run.wait() == 1, run.output
+    assert "failures, no success and no token" in run.output
+    assert lab.summary()["state"] == "aborted"
+    assert set(lab.outcomes()) == {"http_error"}
