@@ -14,6 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llm_locust.load.answer import Answer
     from llm_locust.load.events import llm_events
+    from llm_locust.load.shapes import (
+        Baseline,
+        ConcurrencySteps,
+        FixedBatch,
+        FullPlan,
+        LongContext,
+        MixedLoad,
+        Ramp,
+        RateSteps,
+        Soak,
+        Spike,
+        TraceReplay,
+    )
     from llm_locust.load.users import (
         AnthropicMessagesUser,
         LLMUser,

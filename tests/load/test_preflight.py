@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gevent
 import pytest
 import trustme
+from gevent.server import StreamServer
 
 from llm_locust.load.options import AskOptions
 from llm_locust.load.preflight import Preflight, preflight
@@ -135,17 +137,17 @@ def test_faults_are_told_in_one_line(fault: str, told: str) -> None:
     assert told in problem  # a reset may come during the connect, or right after it
 
 
-def test_silent_server_is_told_after_its_limit(tmp_path: Path) -> None:
+def test_silent_server_is_told_after_its_limit() -> None:
     """No data at all: the connection stands, the server says nothing."""
-    with silent_server() as url:
+    with serving(lambda sock, _: gevent.sleep(60)) as url:
         problem = the_problem(look(url, limits=Limits(first_token_s=0.2)))
     assert "no answer at all" in problem
 
 
 @contextmanager
-def silent_server() -> Iterator[str]:
-    """A port that accepts and never answers."""
-    server = gevent.server.StreamServer(("127.0.0.1", 0), lambda sock, _: gevent.sleep(60))
+def serving(answer: Any) -> Iterator[str]:
+    """A server of the test's own; its address."""
+    server = StreamServer(("127.0.0.1", 0), answer)
     server.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
@@ -239,3 +241,39 @@ def test_findings_are_builtins() -> None:
     found = Preflight(model="m", refused=("min_tokens",), notes=("n",))
     carried = json.loads(json.dumps(msgspec.to_builtins(found)))
     assert msgspec.convert(carried, Preflight) == found
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "tgi-generate", "ollama-chat"])
+def test_whole_answers_are_tried_when_no_stream_is_asked_for(dialect: str) -> None:
+    """At the dialect's path for them, with usage."""
+    with mock() as url:
+        found = look(url, dialect=dialect, body=BodyOptions(model=MODEL, stream=False))
+    assert (found.problems, found.usage, found.continuous_usage) == ((), True, False)
+
+
+@contextmanager
+def picky_server() -> Iterator[str]:
+    """A server that refuses any temperature, as OpenAI's reasoning models do."""
+    refusal = b'{"error":{"message":"Unsupported value: \'temperature\' does not support 0 with this model."}}'
+    stream = b'data: {"choices":[{"index":0,"delta":{"content":"OK"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+    def answer(sock: Any, _: Any) -> None:
+        while request := sock.recv(65536):
+            status, kind, body = b"200 OK", b"text/event-stream", stream
+            if b'"temperature"' in request:
+                status, kind, body = b"400 Bad Request", b"application/json", refusal
+            sock.sendall(
+                b"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (status, kind, len(body), body)
+            )
+
+    with serving(answer) as url:
+        yield url
+
+
+def test_temperature_is_left_out_when_the_server_wants_its_own() -> None:
+    """Explicitly asked for, it is an error."""
+    with picky_server() as url:
+        found = look(url, body=BodyOptions(model=MODEL))
+        assert (found.problems, found.refused) == ((), ("temperature",))
+        problem = the_problem(look(url, body=BodyOptions(model=MODEL), explicit=("temperature",)))
+    assert "refuses temperature, which --llm-temperature asks for" in problem
