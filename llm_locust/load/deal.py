@@ -91,13 +91,13 @@ class Dealer:
         return self._order.weights
 
     def orders(self) -> list[StageOrder]:
-        """Give each worker's order as it stands."""
-        return [
-            msgspec.structs.replace(
-                self._order, worker=worker, quota=None if self._quotas is None else self._quotas.get(worker, 0)
-            )
-            for worker, _ in self.weights
-        ]
+        """Give the order of each worker that has a share."""
+        return [self.order_for(worker) for worker, _ in self.weights]
+
+    def order_for(self, worker: str) -> StageOrder:
+        """Give one worker's order; one without a share gets nothing to issue, but knows the stage."""
+        quota = None if self._quotas is None else self._quotas.get(worker, 0)
+        return msgspec.structs.replace(self._order, worker=worker, quota=quota)
 
     def amend(self, order: StageOrder) -> None:
         """Take new rates (`Conductor` sends them as an order of the same number); shares and quotas stay."""

@@ -203,10 +203,12 @@ class Gate:
             self._busy_since_ns = at_ns
 
     def _ring(self) -> None:
-        """The alarm rings, in the hub."""
-        self._turn()
-        self._drop_block()
-        self._set_alarm()
+        """The alarm rings, in the hub; it is set again whatever happens, or every user would wait for ever."""
+        try:
+            self._turn()
+            self._drop_block()
+        finally:
+            self._set_alarm()
 
     def _turn(self) -> None:
         """Make the changes whose instant has come, then hand out what is due."""

@@ -196,8 +196,7 @@ class MasterCrew:
         """Bring a worker that joined up to date: the stage, then what was announced since."""
         if self._dealer is None:
             return
-        order = next((order for order in self._dealer.orders() if order.worker == hand.name), None)
-        self._send_order(hand, order or self._guest_order(hand.name))
+        self._send_order(hand, self._dealer.order_for(hand.name))
         for message, told in self._marks:
             hand.send(message, told)
 
@@ -254,18 +253,11 @@ class MasterCrew:
         weights = tuple((hand.name, hand.users) for hand in hands)
         return weights if any(users for _, users in weights) else tuple((hand.name, 1) for hand in hands)
 
-    def _guest_order(self, worker: str) -> StageOrder:
-        """The stage for a worker that has no part in it yet: no share, no quota."""
-        assert self._dealer is not None
-        any_order = self._dealer.orders()[0]
-        return msgspec.structs.replace(any_order, worker=worker, quota=None if any_order.quota is None else 0)
-
     def _send_deal(self) -> None:
         assert self._dealer is not None
         self._version += 1
-        orders = {order.worker: order for order in self._dealer.orders()}
         for hand in self._hands():
-            self._send_order(hand, orders.get(hand.name) or self._guest_order(hand.name))
+            self._send_order(hand, self._dealer.order_for(hand.name))
 
     def _send_order(self, hand: Hand, order: StageOrder) -> None:
         hand.send(messages.STAGE, {"order": order.to_message(), "version": self._version})

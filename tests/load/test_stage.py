@@ -118,6 +118,15 @@ def test_arrivals_of_a_lost_worker_are_unissued_until_others_take_over() -> None
     assert [(own.worker, own.quota) for own in dealer.orders()] == [("a", 2500 + 2500 - 140)]
 
 
+def test_worker_without_a_share_knows_the_stage_and_gets_nothing_of_it() -> None:
+    """One that joins, or answers before any other: the order is there, quota 0, no share; later it is dealt to."""
+    dealer = Dealer(order(arrivals=ArrivalSpec("constant"), profile=((0.0, 10.0),)), (), 40)
+    guest = dealer.order_for("new")
+    assert (guest.worker, guest.quota, guest.own_users, dealer.orders()) == ("new", 0, 0, [])
+    dealer.deal_anew((("new", 3),))
+    assert [(own.worker, own.quota) for own in dealer.orders()] == [("new", 40)]
+
+
 def test_new_rates_keep_shares_and_quotas() -> None:
     """An edited rate is sent as an order of the same number."""
     dealer = Dealer(order(arrivals=ArrivalSpec("constant"), profile=((0.0, 10.0),)), WEIGHTS, 70)
