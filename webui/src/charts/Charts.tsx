@@ -1,0 +1,81 @@
+/** Every chart of a run over time, in the order in which one asks: latency, throughput, requests, load, the generator. */
+
+import { Box, Paper } from "@mui/material";
+import type { ReactNode } from "react";
+
+import { hasValues, series } from "../live/history";
+import type { History } from "../live/types";
+import { HeatMap } from "./HeatMap";
+import { TimeChart, type Line } from "./TimeChart";
+
+const READING_SPEED = { value: 50, label: "reading speed, 50 ms" };
+
+const percentiles = (metric: string, name: string): Line[] => [
+  { name: `${name} p50`, column: `${metric}_p50`, colour: "blue" },
+  { name: `${name} p90`, column: `${metric}_p90`, colour: "green", dash: "dashed" },
+  { name: `${name} p99`, column: `${metric}_p99`, colour: "red" },
+];
+const TTFT = percentiles("ttft_ms", "TTFT");
+const TTFT_SCHEDULED = percentiles("ttft_scheduled_ms", "From schedule");
+const PER_TOKEN: Line[] = [
+  { name: "TPOT p50", column: "tpot_ms_p50", colour: "blue" },
+  { name: "TPOT p99", column: "tpot_ms_p99", colour: "red" },
+  { name: "ITL p50", column: "itl_ms_p50", colour: "green", dash: "dashed" },
+  { name: "ITL p99", column: "itl_ms_p99", colour: "purple", dash: "dotted" },
+];
+const TOKENS: Line[] = [
+  { name: "Output", column: "output_tok_per_s", colour: "blue", area: true },
+  { name: "Output, least second", column: "output_tok_per_s_min", colour: "grey", dash: "dotted" },
+  { name: "Output, greatest second", column: "output_tok_per_s_max", colour: "purple", dash: "dotted" },
+  { name: "Input", column: "input_tok_per_s", colour: "orange", dash: "dashed" },
+];
+const REQUESTS: Line[] = [
+  { name: "OK", column: "ok_per_s", colour: "blue", area: true },
+  { name: "Failed", column: "failed_per_s", colour: "red" },
+  { name: "Unfinished", column: "unfinished_per_s", colour: "grey", dash: "dotted" },
+  { name: "Started", column: "started_per_s", colour: "green", dash: "dashed" },
+];
+const LOAD: Line[] = [
+  { name: "In flight, mean", column: "in_flight", colour: "blue", area: true },
+  { name: "In flight, peak", column: "in_flight_peak", colour: "purple", dash: "dotted" },
+  { name: "Users", column: "users", colour: "orange", dash: "dashed", step: true },
+];
+const WAITS: Line[] = [
+  { name: "User wait p50", column: "user_wait_ms_p50", colour: "blue" },
+  { name: "User wait p99", column: "user_wait_ms_p99", colour: "red" },
+  { name: "Dispatch lag p99", column: "dispatch_lag_ms_p99", colour: "green", dash: "dashed" },
+  { name: "Loop lag, worst", column: "loop_lag_ms_max", colour: "purple", dash: "dotted" },
+];
+
+function Framed({ children }: { children: ReactNode }) {
+  return <Paper sx={{ p: 1.5, minWidth: 0 }}>{children}</Paper>;
+}
+
+export function Charts({ history, dark }: { history: History; dark: boolean }) {
+  const has = (line: Line | undefined) => line !== undefined && hasValues(series(history, line.column));
+  const chart = (title: string, unit: string, lines: Line[], mark?: { value: number; label: string }) => (
+    <Framed>
+      <TimeChart dark={dark} history={history} lines={lines.filter(has)} title={title} unit={unit} {...(mark && { mark })} />
+    </Framed>
+  );
+  // Seconds of their own width have no least and greatest beside them.
+  const joined = history.points.some((point) => (point[1] as number) - (point[0] as number) > 1);
+  const tokens = joined ? TOKENS : TOKENS.filter(({ column }) => !/_(min|max)$/.test(column));
+  return (
+    <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
+      {chart("TTFT", "ms", TTFT)}
+      {has(TTFT_SCHEDULED[0]) && chart("TTFT from schedule", "ms", TTFT_SCHEDULED)}
+      {chart("TPOT and ITL", "ms", PER_TOKEN, READING_SPEED)}
+      {chart("Tokens", "tok/s", tokens)}
+      {chart("Requests by outcome", "req/s", REQUESTS)}
+      {chart("Requests in flight and users", "count", LOAD)}
+      {chart(has(WAITS[0]) ? "User wait and lags of the generator" : "Lags of the generator", "ms", WAITS)}
+      <Framed>
+        <HeatMap column="ttft_ms_heat" dark={dark} history={history} title="TTFT, share of requests" />
+      </Framed>
+      <Framed>
+        <HeatMap column="itl_ms_heat" dark={dark} history={history} title="ITL, share of tokens" />
+      </Framed>
+    </Box>
+  );
+}

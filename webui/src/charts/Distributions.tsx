@@ -1,0 +1,127 @@
+/** What percentiles hide: latency CDF by stage, and latency against lengths, from a bounded sample of requests. */
+
+import type { EChartsOption, SeriesOption } from "echarts";
+import { useMemo } from "react";
+
+import type { SampledRequest, SampledStage } from "../live/types";
+import { threeDigits } from "../numbers";
+import { base, valueAxis } from "./base";
+import { Chart } from "./Chart";
+import { colour, CYCLE, look, SHAPES } from "./palette";
+
+/** Places in a sampled request. */
+export const E2E = 0;
+export const TTFT = 1;
+export const TPOT = 2;
+export const INPUT = 3;
+export const OUTPUT = 4;
+
+const stageColour = (place: number, dark: boolean) => colour(CYCLE[place % CYCLE.length] ?? "grey", dark);
+const stageShape = (place: number) => SHAPES[Math.floor(place / CYCLE.length) % SHAPES.length] ?? "circle";
+
+/** The steps of the empirical CDF, in % of the requests that have the value. */
+export function cdf(requests: SampledRequest[], place: number): [number, number][] {
+  const values = requests.map((request) => request[place]).filter((value) => value !== null && value !== undefined);
+  return values.sort((a, b) => a - b).map((value, at) => [value, ((at + 1) / values.length) * 100]);
+}
+
+interface CdfProps {
+  title: string;
+  place: number;
+  unit: string;
+  stages: SampledStage[];
+  dark: boolean;
+}
+
+export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
+  const option = useMemo((): EChartsOption => {
+    const common = base(title, dark);
+    const { text } = look(dark);
+    return {
+      ...common,
+      tooltip: {
+        ...common.tooltip,
+        trigger: "item",
+        formatter: (params) => {
+          const { seriesName, value } = params as unknown as { seriesName: string; value: [number, number] };
+          return `${seriesName}\n${threeDigits(value[1])} % ≤ ${threeDigits(value[0])} ${unit}`;
+        },
+      },
+      xAxis: {
+        ...valueAxis(`${unit} (log)`, dark),
+        type: "log",
+        min: "dataMin",
+        boundaryGap: undefined,
+        nameLocation: "middle",
+        nameGap: 26,
+        nameTextStyle: { color: text },
+        axisLabel: { color: text, hideOverlap: true, formatter: (value: number) => threeDigits(value) },
+      } as never,
+      yAxis: { ...valueAxis("% of requests", dark), max: 100 },
+      grid: { left: 12, right: 18, top: 74, bottom: 26, containLabel: true },
+      series: stages.map(({ stage, requests }, at): SeriesOption => ({
+        type: "line",
+        step: "end",
+        name: stage,
+        data: cdf(requests, place),
+        symbol: stageShape(at),
+        symbolSize: 5,
+        showSymbol: requests.length < 30,
+        color: stageColour(at, dark),
+        lineStyle: { width: 1.8, type: at >= CYCLE.length ? "dashed" : "solid" },
+      })),
+    };
+  }, [title, place, unit, stages, dark]);
+  return <Chart height={340} option={option} title={title} />;
+}
+
+interface AgainstProps {
+  title: string;
+  x: number;
+  y: number;
+  xName: string;
+  stages: SampledStage[];
+  dark: boolean;
+}
+
+export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
+  const option = useMemo((): EChartsOption => {
+    const common = base(title, dark);
+    const { text } = look(dark);
+    return {
+      ...common,
+      legend: { ...common.legend, icon: undefined, itemWidth: 12, itemHeight: 10 } as never,
+      tooltip: {
+        ...common.tooltip,
+        trigger: "item",
+        formatter: (params) => {
+          const { seriesName, value } = params as unknown as { seriesName: string; value: [number, number] };
+          return `${seriesName}\n${value[0].toLocaleString("en-US")} tokens\n${threeDigits(value[1])} s`;
+        },
+      },
+      xAxis: {
+        ...valueAxis(xName, dark),
+        scale: true,
+        min: undefined,
+        nameLocation: "middle",
+        nameGap: 26,
+        nameTextStyle: { color: text },
+      } as never,
+      yAxis: valueAxis("s", dark),
+      grid: { left: 12, right: 18, top: 74, bottom: 26, containLabel: true },
+      series: stages.map(({ stage, requests }, at): SeriesOption => ({
+        type: "scatter",
+        name: stage,
+        symbol: stageShape(at),
+        symbolSize: 6,
+        color: stageColour(at, dark),
+        itemStyle: { opacity: 0.65 },
+        data: requests.flatMap((request) => {
+          const [across, up] = [request[x], request[y]];
+          return across === null || up === null || across === undefined || up === undefined ? [] : [[across, up / 1000]];
+        }),
+      })),
+    };
+  }, [title, x, y, xName, stages, dark]);
+  return <Chart height={340} option={option} title={title} />;
+}

@@ -1,0 +1,99 @@
+/** How many samples lay where at each time, on a log scale: two modes are seen that a percentile hides. */
+
+import type { CustomSeriesRenderItem, EChartsOption } from "echarts";
+import { useMemo } from "react";
+
+import type { History } from "../live/types";
+import { threeDigits } from "../numbers";
+import { base, timeAxis, timeLabel } from "./base";
+import { Chart } from "./Chart";
+import { FONT, HEAT_DARK, HEAT_LIGHT, look } from "./palette";
+import { span } from "./TimeChart";
+
+export interface HeatMapProps {
+  title: string;
+  column: string;
+  history: History;
+  dark: boolean;
+}
+
+/** From ms, until ms, low ms, high ms, samples, share of the time's samples. */
+export type HeatCell = [number, number, number, number, number, number];
+
+export function heatCells(history: History, column: string): HeatCell[] {
+  const place = history.columns.indexOf(column);
+  const { lowest_ms: lowest, ratio } = history.heat;
+  return history.points.flatMap((point) => {
+    const heat = point[place];
+    if (!Array.isArray(heat)) return [];
+    const [first = 0, ...counts] = heat;
+    const most = counts.reduce((sum, n) => sum + n, 0);
+    return counts.flatMap((n, offset): HeatCell[] =>
+      n === 0
+        ? []
+        : [
+            [
+              (point[0] as number) * 1000,
+              (point[1] as number) * 1000,
+              lowest * ratio ** (first + offset),
+              lowest * ratio ** (first + offset + 1),
+              n,
+              n / most,
+            ],
+          ],
+    );
+  });
+}
+
+/** The colour of a share: each step stands for half of the share above it. */
+export function heatColour(share: number, colours: string[]): string {
+  const step = Math.max(0, colours.length - 1 + Math.ceil(Math.log2(Math.max(share, 1e-6))));
+  return colours[Math.min(step, colours.length - 1)] ?? "transparent";
+}
+
+function heatOption({ title, column, history, dark }: HeatMapProps): EChartsOption {
+  const [fromMs, untilMs] = span(history);
+  const { text, axis, split } = look(dark);
+  const colours = dark ? HEAT_DARK : HEAT_LIGHT;
+  const cells = heatCells(history, column);
+  const lows = cells.map(([, , low]) => low);
+  const highs = cells.map(([, , , high]) => high);
+  const renderItem: CustomSeriesRenderItem = (_, api) => {
+    const [left = 0, top = 0] = api.coord([api.value(0), api.value(3)]);
+    const [right = 0, bottom = 0] = api.coord([api.value(1), api.value(2)]);
+    const shape = { x: left, y: top, width: Math.max(right - left, 1) + 0.5, height: bottom - top + 0.5 };
+    return { type: "rect", shape, style: { fill: heatColour(Number(api.value(5)), colours) } };
+  };
+  const common = base(title, dark);
+  const at = timeLabel(fromMs, untilMs);
+  return {
+    ...common,
+    legend: { show: false },
+    grid: { left: 12, right: 18, top: 52, bottom: 8, containLabel: true },
+    tooltip: {
+      ...common.tooltip,
+      trigger: "item",
+      formatter: (params) => {
+        const [start, , low, high, n, share] = (params as unknown as { value: HeatCell }).value;
+        return `${at(start)}\n${threeDigits(low)} – ${threeDigits(high)} ms\n${n.toLocaleString("en-US")} (${threeDigits(share * 100)} %)`;
+      },
+    },
+    xAxis: timeAxis(fromMs, untilMs, dark),
+    yAxis: {
+      type: "log",
+      name: "ms (log)",
+      nameGap: 8,
+      nameTextStyle: { color: axis, align: "left", fontFamily: FONT },
+      min: lows.length ? 10 ** Math.floor(Math.log10(Math.min(...lows))) : 1,
+      max: highs.length ? 10 ** Math.ceil(Math.log10(Math.max(...highs))) : 1000,
+      axisLabel: { color: text, formatter: (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 3 }) },
+      splitLine: { lineStyle: { color: split } },
+    },
+    series: [{ type: "custom", name: title, renderItem, data: cells, encode: { x: [0, 1], y: [2, 3] }, clip: true }],
+  };
+}
+
+export function HeatMap({ title, column, history, dark }: HeatMapProps) {
+  const option = useMemo(() => heatOption({ title, column, history, dark }), [title, column, history, dark]);
+  return <Chart option={option} title={title} />;
+}

@@ -1,0 +1,32 @@
+/** The parts of ECharts that are used; everything else stays out of the bundle. */
+
+import { CustomChart, LineChart, ScatterChart } from "echarts/charts";
+import {
+  AriaComponent,
+  GridComponent,
+  LegendScrollComponent,
+  MarkAreaComponent,
+  MarkLineComponent,
+  TitleComponent,
+  ToolboxComponent,
+  TooltipComponent,
+} from "echarts/components";
+import * as echarts from "echarts/core";
+import { CanvasRenderer } from "echarts/renderers";
+
+echarts.use([
+  AriaComponent,
+  CanvasRenderer,
+  CustomChart,
+  GridComponent,
+  LegendScrollComponent,
+  LineChart,
+  MarkAreaComponent,
+  MarkLineComponent,
+  ScatterChart,
+  TitleComponent,
+  ToolboxComponent,
+  TooltipComponent,
+]);
+
+export { echarts };

@@ -1,0 +1,72 @@
+/** One option as a field: its flag as label, what it does below, its default where a value would stand. */
+
+import { Autocomplete, Checkbox, FormControlLabel, FormHelperText, MenuItem, TextField } from "@mui/material";
+
+import { split, type ExtraOption, type FormOption } from "./layout";
+
+interface FieldProps {
+  name: string;
+  extra: ExtraOption;
+  option: FormOption;
+}
+
+const SWITCH_WORDS: Record<string, string> = { "": "default", true: "on", false: "off" };
+
+export function Field({ name, extra, option }: FieldProps) {
+  const { text, fallback } = split(extra.helpText ?? "");
+  const given = extra.defaultValue ?? "";
+  const label = option.flag.replace(/^--llm-/, "");
+  if (option.kind === "flag") {
+    return (
+      <div>
+        <FormControlLabel control={<Checkbox defaultChecked={given === true} name={name} size="small" />} label={label} />
+        <FormHelperText sx={{ mt: -0.5 }}>{text}</FormHelperText>
+      </div>
+    );
+  }
+  const common = {
+    fullWidth: true,
+    helperText: text,
+    label,
+    name,
+    size: "small" as const,
+    slotProps: { inputLabel: { shrink: true } },
+  };
+  if (option.kind === "switch") {
+    return (
+      <TextField {...common} defaultValue={String(given)} select slotProps={{ ...common.slotProps, select: { native: true } }}>
+        {Object.entries(SWITCH_WORDS).map(([value, word]) => (
+          <option key={value} value={value}>
+            {value === "" ? `${word}: ${fallback}` : word}
+          </option>
+        ))}
+      </TextField>
+    );
+  }
+  const placeholder = fallback || option.metavar;
+  if (option.suggested.length > 0) {
+    return (
+      <Autocomplete
+        defaultValue={String(given)}
+        freeSolo
+        openOnFocus
+        options={option.suggested}
+        renderInput={(params) => (
+          <TextField
+            {...params}
+            {...common}
+            placeholder={placeholder}
+            slotProps={{ inputLabel: { ...params.InputLabelProps, shrink: true } }}
+          />
+        )}
+        renderOption={({ key, ...props }, choice) => (
+          <MenuItem key={key} {...props}>
+            {choice}
+          </MenuItem>
+        )}
+        size="small"
+      />
+    );
+  }
+  return <TextField {...common} defaultValue={String(given)} placeholder={placeholder} />;
+}

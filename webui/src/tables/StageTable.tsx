@@ -1,0 +1,139 @@
+/** A row a stage and name; what misses the objectives is greyed, the best is marked. Numbers are those of stages.csv. */
+
+import { Box } from "@mui/material";
+
+import type { Now, StageRow } from "../live/types";
+import { ABSENT, count, FEW, percent, seconds, threeDigits } from "../numbers";
+import { Slo, Validity } from "./Mark";
+import { Plain, type Column } from "./Plain";
+import { marked, reader, scheduled, type Read } from "./rows";
+
+type Show = (value: number | string | null) => string;
+/** Title, unit, column, how it is shown. */
+type Shown = [string, string, string, Show];
+
+const COUNTS: Shown[] = [
+  ["Users", "", "users", count],
+  ["Rate", "req/s", "rate_requested_per_s", threeDigits],
+  ["Window", "s", "window_s", threeDigits],
+  ["OK", "req", "requests_ok", count],
+  ["Failed", "req", "requests_failed", count],
+  ["Short", "req", "short_outputs", count],
+];
+const LATENCIES: Shown[] = [
+  ["TTFT mean", "ms", "ttft_ms_mean", threeDigits],
+  ["p50", "ms", "ttft_ms_p50", threeDigits],
+  ["p99", "ms", "ttft_ms_p99", threeDigits],
+  ["TPOT mean", "ms", "tpot_ms_mean", threeDigits],
+  ["TPOT p50", "ms", "tpot_ms_p50", threeDigits],
+  ["TPOT p99", "ms", "tpot_ms_p99", threeDigits],
+  ["ITL p99", "ms", "itl_ms_p99", threeDigits],
+  ["E2E mean", "s", "e2e_ms_mean", seconds],
+  ["E2E p99", "s", "e2e_ms_p99", seconds],
+];
+const RATES: Shown[] = [
+  ["Requests", "req/s", "request_throughput_per_s", threeDigits],
+  ["Output", "tok/s", "output_tok_per_s", threeDigits],
+  ["Input", "tok/s", "input_tok_per_s", threeDigits],
+  ["In flight", "mean", "concurrency_mean", threeDigits],
+];
+const GOODPUT: Shown[] = [
+  ["Goodput", "req/s", "goodput_per_s", threeDigits],
+  ["Attained", "", "attainment_ratio", percent],
+];
+
+/** A line of the table: a row of a stage, or its latencies from the schedule. */
+interface Line {
+  row: StageRow;
+  fromSchedule: boolean;
+  part: boolean;
+}
+
+export function linesOf(rows: StageRow[], read: Read): Line[] {
+  return rows.flatMap((row): Line[] => {
+    if (row.name !== "all") {
+      const names = rows.filter((other) => other.stage === row.stage && other.phase === row.phase && other.name !== "all");
+      return names.length > 1 ? [{ row, fromSchedule: false, part: true }] : [];
+    }
+    const own: Line = { row, fromSchedule: false, part: false };
+    return read(row, "load") === "open loop" ? [own, { row, fromSchedule: true, part: true }] : [own];
+  });
+}
+
+/** Stages stand before their names, as the eye expects; the file has them behind. */
+function stageFirst(rows: StageRow[]): StageRow[] {
+  const stages = [...new Set(rows.map(({ stage }) => stage))];
+  return stages.flatMap((stage) => {
+    const own = rows.filter((row) => row.stage === stage);
+    return [...own.filter(({ name }) => name === "all"), ...own.filter(({ name }) => name !== "all")];
+  });
+}
+
+function cellOf(read: Read, [, , column, show]: Shown, line: Line): string {
+  if (!line.fromSchedule) return marked(show(read(line.row, column)), read, line.row, column, FEW);
+  const from = scheduled(column);
+  return from === column ? "" : marked(show(read(line.row, from)), read, line.row, from, FEW);
+}
+
+function label(line: Line) {
+  const text = line.fromSchedule ? "from schedule" : line.part ? line.row.name : line.row.stage;
+  return (
+    <Box component="span" sx={{ pl: line.part ? 2 : 0, color: line.part ? "text.secondary" : "inherit" }}>
+      {text}
+    </Box>
+  );
+}
+
+export function StageTable({ now, withExcluded = false }: { now: Now; withExcluded?: boolean }) {
+  const read = reader(now.columns);
+  const all = [...stageFirst(now.rows), ...(withExcluded ? now.excluded : [])];
+  const lines = linesOf(all, read);
+  const hasAny = (column: string) => all.some((row) => read(row, column) !== null);
+  const shown = [...COUNTS, ...LATENCIES, ...RATES, ...GOODPUT].filter(
+    ([, , column]) => !["rate_requested_per_s", ...GOODPUT.map(([, , name]) => name)].includes(column) || hasAny(column),
+  );
+  const columns: Column<Line>[] = [
+    { title: "Stage", cell: label, left: true },
+    ...(withExcluded ? [{ title: "Phase", cell: ({ row }: Line) => row.phase, left: true }] : []),
+    ...shown.map((column): Column<Line> => ({
+      title: column[0],
+      unit: column[1],
+      help: now.formulas[column[2]]?.formula,
+      cell: (line) => cellOf(read, column, line),
+    })),
+    ...(all.some((row) => row.tok_per_s_per_gpu !== null)
+      ? [{ title: "Per GPU", unit: "tok/s", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.tok_per_s_per_gpu)) }]
+      : []),
+    ...(all.some((row) => row.cost_per_million_tokens !== null)
+      ? [{ title: "Cost", unit: "per M tok", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.cost_per_million_tokens)) }]
+      : []),
+    ...(all.some((row) => row.slo.length > 0)
+      ? [{ title: "SLO", left: true, cell: ({ row, part }: Line) => (part ? "" : <Slo best={row.best} clauses={row.slo} />) }]
+      : []),
+    { title: "Validity", left: true, cell: ({ row, part }) => (part ? "" : <Validity verdict={row.verdict} />) },
+  ];
+  const isOpen = lines.some(({ fromSchedule }) => fromSchedule);
+  const few = lines.some((line) => shown.some((column) => cellOf(read, column, line).endsWith("*")));
+  return (
+    <>
+      <Plain
+        columns={columns}
+        dimmed={({ row }) => row.meets_slo === false || (withExcluded && row.phase !== "steady")}
+        empty="No stage has reached its measured window yet."
+        keyOf={({ row, fromSchedule }) => `${row.stage}/${row.phase}/${row.name}/${String(fromSchedule)}`}
+        label="Stages"
+        marked={({ row, part }) => row.best && !part}
+        rows={lines}
+      />
+      <Box sx={{ color: "text.secondary", fontSize: 12, mt: 0.5 }}>
+        {[
+          few ? "* p99 of fewer than 100 samples." : "",
+          isOpen ? "" : "Closed loop: latencies count from each request's own start.",
+          ...Object.entries(now.skipped).map(([stage, why]) => `${stage} was not run: ${why}.`),
+        ]
+          .filter(Boolean)
+          .join(" ") || ABSENT.repeat(0)}
+      </Box>
+    </>
+  );
+}

@@ -1,0 +1,110 @@
+/** The run in eight figures: large what stages.csv will say of the stage, small the last ten seconds. */
+
+import { Box, Paper, Tooltip, Typography } from "@mui/material";
+import type { ReactNode } from "react";
+
+import type { Now } from "../live/types";
+import { ABSENT, count, percent, threeDigits } from "../numbers";
+import { Reasons, Validity } from "./Mark";
+import { currentRow, reader, scheduled } from "./rows";
+
+interface TileProps {
+  title: string;
+  unit: string;
+  value: ReactNode;
+  small: ReactNode;
+  help?: string | undefined;
+}
+
+function Tile({ title, unit, value, small, help }: TileProps) {
+  return (
+    <Tooltip title={help ?? ""}>
+      <Paper aria-label={title} component="section" sx={{ px: 1.5, py: 1, minWidth: 0 }}>
+        <Typography color="text.secondary" noWrap sx={{ fontSize: 13 }}>
+          {title}
+          {unit && <span> · {unit}</span>}
+        </Typography>
+        <Typography component="div" data-part="value" noWrap sx={{ fontSize: 24, lineHeight: 1.35, fontVariantNumeric: "tabular-nums" }}>
+          {value}
+        </Typography>
+        <Typography color="text.secondary" component="div" data-part="small" noWrap sx={{ fontSize: 12, minHeight: 18 }}>
+          {small}
+        </Typography>
+      </Paper>
+    </Tooltip>
+  );
+}
+
+export function Tiles({ now }: { now: Now }) {
+  const row = currentRow(now);
+  const read = reader(now.columns);
+  const of = (column: string) => (row ? read(row, column) : null);
+  const isOpen = of("load") === "open loop";
+  const ttft = (statistic: string) => (isOpen ? scheduled(`ttft_ms_${statistic}`) : `ttft_ms_${statistic}`);
+  const { recent } = now;
+  const live = now.state === "running";
+  const last = (text: string) => (live ? `last 10 s: ${text}` : "");
+  const two = (one: string, other: string) => `${threeDigits(recent[one] ?? null)} / ${threeDigits(recent[other] ?? null)}`;
+  const verdict = row?.verdict ?? now.total.verdict;
+  return (
+    <Box
+      sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "repeat(2, 1fr)", sm: "repeat(4, 1fr)", lg: "repeat(8, 1fr)" } }}
+    >
+      <Tile
+        help={now.formulas.output_tok_per_s?.formula}
+        small={last(threeDigits(recent.output_tok_per_s ?? null))}
+        title="Output"
+        unit="tok/s"
+        value={threeDigits(of("output_tok_per_s"))}
+      />
+      <Tile
+        help={now.formulas.request_throughput_per_s?.formula}
+        small={last(`${threeDigits(recent.ok_per_s ?? null)} ok, ${threeDigits(recent.failed_per_s ?? null)} failed`)}
+        title="OK requests"
+        unit="req/s"
+        value={threeDigits(of("request_throughput_per_s"))}
+      />
+      <Tile
+        help={now.formulas.requests_failed?.formula}
+        small={typeof of("error_ratio") === "number" ? `${percent(of("error_ratio"))} of ended` : ""}
+        title="Failed"
+        unit="req"
+        value={count(of("requests_failed"))}
+      />
+      <Tile
+        help={now.formulas.concurrency_mean?.formula}
+        small={live ? `now: ${count(now.progress?.in_flight ?? null)} of ${count(now.progress?.users ?? null)} users` : ""}
+        title="In flight"
+        unit="mean"
+        value={threeDigits(of("concurrency_mean"))}
+      />
+      <Tile
+        help={isOpen ? "p50 / p99, from the scheduled start" : "p50 / p99, from the request's own start (closed loop)"}
+        small={last(isOpen ? two("ttft_scheduled_ms_p50", "ttft_scheduled_ms_p99") : two("ttft_ms_p50", "ttft_ms_p99"))}
+        title={isOpen ? "TTFT from schedule" : "TTFT"}
+        unit="ms"
+        value={`${threeDigits(of(ttft("p50")))} / ${threeDigits(of(ttft("p99")))}`}
+      />
+      <Tile
+        help={now.formulas.tpot_ms_p50?.formula}
+        small={last(two("tpot_ms_p50", "tpot_ms_p99"))}
+        title="TPOT"
+        unit="ms"
+        value={`${threeDigits(of("tpot_ms_p50"))} / ${threeDigits(of("tpot_ms_p99"))}`}
+      />
+      <Tile
+        help={now.formulas.goodput_per_s?.formula}
+        small={typeof of("attainment_ratio") === "number" ? `${percent(of("attainment_ratio"))} attained` : "no objective per request"}
+        title="Goodput"
+        unit="req/s"
+        value={threeDigits(of("goodput_per_s"))}
+      />
+      <Tile
+        small={verdict?.reasons.length ? <Tooltip title={<Reasons lines={verdict.reasons} />}><span>{verdict.reasons[0]}</span></Tooltip> : ""}
+        title="Measurement"
+        unit=""
+        value={<Box sx={{ fontSize: 18, lineHeight: "32px" }}>{verdict ? <Validity verdict={verdict} /> : ABSENT}</Box>}
+      />
+    </Box>
+  );
+}

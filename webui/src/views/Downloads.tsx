@@ -1,0 +1,39 @@
+/** The files of the run, as far as they are written. */
+
+import { Link, Typography } from "@mui/material";
+import { useEffect, useState } from "react";
+
+import { bytes } from "../numbers";
+
+interface File {
+  name: string;
+  bytes: number;
+}
+
+export function Downloads({ state }: { state: string }) {
+  const [files, setFiles] = useState<File[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    fetch("llm/files", { signal: abort.signal })
+      .then(async (response) => {
+        if (response.ok) setFiles((await response.json()) as File[]);
+      })
+      .catch(() => undefined); // the refresh of the page tells that the master does not answer
+    return () => {
+      abort.abort();
+    };
+  }, [state]);
+  if (files.length === 0) return <Typography color="text.secondary">No file yet.</Typography>;
+  return (
+    <Typography component="div" sx={{ display: "flex", flexWrap: "wrap", columnGap: 3, rowGap: 0.5 }}>
+      {files.map((file) => (
+        <Link download href={`llm/files/${file.name}`} key={file.name}>
+          {file.name}
+          <Typography color="text.secondary" component="span" sx={{ ml: 0.5 }} variant="body2">
+            {bytes(file.bytes)}
+          </Typography>
+        </Link>
+      ))}
+    </Typography>
+  );
+}

@@ -1,0 +1,41 @@
+import { fileURLToPath } from "node:url";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+const CUSTOM_PARAMETERS = fileURLToPath(new URL("./src/form/CustomParameters.tsx", import.meta.url));
+const REGION =
+  /\/\/#region src\/components\/SwarmForm\/SwarmCustomParameters\.tsx\nfunction (\w+)\([\s\S]*?\n\}\n\/\/#endregion/;
+
+/**
+ * Puts our grouped fields in the place of Locust's flat list of custom parameters, in each of its three forms (start,
+ * new, edit). The library (2.43.4, pinned) offers no way to render them; when a newer one looks different the build
+ * fails here.
+ */
+function groupedCustomParameters(): Plugin {
+  return {
+    name: "grouped-custom-parameters",
+    enforce: "pre",
+    transform(code, id) {
+      if (!id.endsWith("locust-ui/lib/webui.js")) return null;
+      const found = REGION.exec(code);
+      if (!found) throw new Error("locust-ui has no SwarmCustomParameters of the known form");
+      const ours = `import { CustomParameters as ${found[1]} } from ${JSON.stringify(CUSTOM_PARAMETERS)};`;
+      return { code: code.replace(REGION, () => ours), map: null };
+    },
+  };
+}
+
+export default defineConfig({
+  base: "./",
+  plugins: [groupedCustomParameters()],
+  build: {
+    outDir: "../llm_locust/webui",
+    emptyOutDir: true,
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 3000,
+    reportCompressedSize: false,
+    sourcemap: false,
+    rollupOptions: { output: { codeSplitting: false } },
+  },
+  test: { environment: "jsdom", include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },
+});
