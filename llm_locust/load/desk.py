@@ -42,7 +42,8 @@ class Desk:
 
     def prompt(self, of_class: PromptSource | None, ticket: Ticket) -> tuple[PromptRequest, bool]:
         """Return the ticket's prompt, and whether an earlier request of the stage has had it."""
-        chosen = self._option or ticket.prompts or of_class or self._default
+        sources = (self._option, ticket.prompts, of_class, self._default)
+        chosen = next(source for source in sources if source is not None)
         source = self._for_stage(chosen, ticket.stage)
         size = getattr(source, "size", None)
         repeated = size is not None and ticket.index >= size

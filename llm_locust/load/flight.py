@@ -91,7 +91,7 @@ def request_headers(dialect: Dialect, options: AskOptions) -> dict[str, str]:
     """Return the headers of every request: the dialect's own, then those of the run."""
     return {
         "Content-Type": "application/json",
-        "Accept": dialect.framing.value if options.body.stream else "application/json",
+        "Accept": f"{dialect.framing.value}, application/json" if options.body.stream else "application/json",
         **dialect.headers(options.api_key),
         **dict(options.headers),
     }

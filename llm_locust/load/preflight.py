@@ -102,7 +102,7 @@ def _wait_ready(server: Tester, wait_s: float, tell: Callable[[str], object]) ->
     until_ns = clock.now_ns() + int(wait_s * 1e9)
     while clock.now_ns() < until_ns:
         trial = server.ask(msgspec.structs.replace(server.options.body, ignore_eos=False))
-        if trial.outcome not in _NOT_READY and trial.flight.exchange.status not in _GATEWAY_NOT_READY:
+        if not _is_not_ready(server, trial):
             return
         left_s = (until_ns - clock.now_ns()) / 1e9
         if left_s > 0:
@@ -243,6 +243,14 @@ class _Inspection:
 
 def _is_refusal(trial: Trial) -> bool:
     return trial.outcome is Outcome.HTTP_ERROR and trial.flight.exchange.status in _REFUSALS
+
+
+def _is_not_ready(server: Tester, trial: Trial) -> bool:
+    """Tell whether the server may yet answer: nobody there, busy, or (404) up without any model."""
+    status = trial.flight.exchange.status
+    if trial.outcome in _NOT_READY or status in _GATEWAY_NOT_READY:
+        return True
+    return status == 404 and not server.models()
 
 
 def _over_limit(trial: Trial) -> bool:

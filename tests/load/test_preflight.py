@@ -277,3 +277,29 @@ def test_temperature_is_left_out_when_the_server_wants_its_own() -> None:
         assert (found.problems, found.refused) == ((), ("temperature",))
         problem = the_problem(look(url, body=BodyOptions(model=MODEL), explicit=("temperature",)))
     assert "refuses temperature, which --llm-temperature asks for" in problem
+
+
+def test_load_begins_when_the_server_becomes_ready() -> None:
+    """Loading (503), then up without a model (404), then ready."""
+    answers = [
+        (b"503 Service Unavailable", b"application/json", b'{"error":{"message":"loading"}}'),
+        (b"404 Not Found", b"application/json", b'{"message":"no model"}'),
+    ]
+    stream = b'data: {"choices":[{"index":0,"delta":{"content":"OK"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+    def answer(sock: Any, _: Any) -> None:
+        while request := sock.recv(65536):
+            status, kind, body = (b"200 OK", b"text/event-stream", stream)
+            if request.startswith(b"GET"):
+                status, kind, body = b"200 OK", b"application/json", b'{"data":[]}'
+            elif answers:
+                status, kind, body = answers.pop(0)
+            sock.sendall(
+                b"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (status, kind, len(body), body)
+            )
+
+    lines: list[str] = []
+    with serving(answer) as url:
+        options = AskOptions(host=url, body=BodyOptions(model=MODEL))
+        found = preflight(options, "openai-chat", WireTransport(), wait_ready_s=30, tell=lines.append)
+    assert (found.problems, len(lines)) == ((), 2)
