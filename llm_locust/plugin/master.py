@@ -279,6 +279,8 @@ class MasterTeam:
         self._runner.send_message(messages.WELCOME, {"name": name, "refused": refusal}, msg.node_id)
         if refusal:
             logger.error("llm-locust: worker %s refused: %s", name, refusal)
+            # It must not count as ready; and Locust's master ends itself when the last worker that it knows quits (2.47).
+            self._runner.clients.pop(msg.node_id, None)
             return
         if known is None:
             account = self._accounts[msg.node_id] = Account(name, msg.node_id, hello, self._runner)
