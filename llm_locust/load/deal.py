@@ -17,6 +17,10 @@ from llm_locust.load.stage import Stage, StageOrder
 CLOSED_LOOP_STRIDE = 1 << 24
 """A closed loop's indices of the k-th change of shares begin at k times this: no index is used twice."""
 
+RESHARE_LEAD_NS = 1_500_000_000
+"""How far ahead new shares are announced: a worker that hears of them late starts what others took over. Longer than
+its hub is held while Locust's rebalancing spawns users there (0.6 s for 85 users, measured)."""
+
 
 def order_of(leg: Sequence[Stage], number: int, seed: int, first_index: int) -> StageOrder:
     """Make the order of a stage (and those that run through from it), without worker, shares and quota."""

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from llm_locust.load.arrivals import Weights
-from llm_locust.load.course import LEAD_NS
-from llm_locust.load.deal import Dealer
+from llm_locust.load.deal import RESHARE_LEAD_NS, Dealer
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 
 from . import messages
@@ -238,7 +237,7 @@ class MasterCrew:
     def _offset_ns(self) -> int:
         """From where new shares may hold: as far ahead as a message needs."""
         assert self._opened_ns is not None
-        return max(self.now_ns() + LEAD_NS - self._opened_ns, 0)
+        return max(self.now_ns() + RESHARE_LEAD_NS - self._opened_ns, 0)
 
     def _as_told(self, hand: Hand, label: str) -> Tally:
         """What a worker told of a row; from before it saw the last mark it cannot tell that it is drained."""
