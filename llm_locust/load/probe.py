@@ -217,5 +217,3 @@ def _channels(mask: int) -> str:
 def _shown(data: bytes) -> str:
     text = " ".join(data.decode("utf-8", "replace").split())
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
-
-

@@ -128,9 +128,7 @@ class Tester:
 
 
 @contextmanager
-def tester(
-    options: AskOptions, dialect: Dialect, endpoint: Endpoint, transport: WireTransport
-) -> Iterator[Tester]:
+def tester(options: AskOptions, dialect: Dialect, endpoint: Endpoint, transport: WireTransport) -> Iterator[Tester]:
     """Make a tester and close it afterwards."""
     made = Tester(options, dialect, endpoint, transport)
     try:
@@ -145,6 +143,4 @@ def trial_limits(limits: Limits) -> Limits:
     def shorter(limit_s: float) -> float:
         return min(limit_s, LONGEST_S) if limit_s else LONGEST_S
 
-    return Limits(
-        limits.connect_s, shorter(limits.first_token_s), shorter(limits.stall_s), shorter(limits.total_s)
-    )
+    return Limits(limits.connect_s, shorter(limits.first_token_s), shorter(limits.stall_s), shorter(limits.total_s))

@@ -51,7 +51,9 @@ def test_endpoint_of_a_host(host: str, path: str, url: str) -> None:
 
 def test_base_of_an_endpoint() -> None:
     """Where /v1/models and the like are asked for."""
-    assert base_of("http://s:1/v1/chat/completions") == base_of("http://s:1/v1") == base_of("http://s:1") == "http://s:1"
+    assert (
+        base_of("http://s:1/v1/chat/completions") == base_of("http://s:1/v1") == base_of("http://s:1") == "http://s:1"
+    )
 
 
 def test_shown_address_has_no_login_and_no_query() -> None:

@@ -334,8 +334,10 @@ def test_listeners_hear_first_token_tokens_and_response(mock: MockProcess) -> No
         assert channels == ANSWER
 
     seen = client_for(options_for(mock))
-    with listening(llm_events.first_token, first), listening(llm_events.token, token), listening(
-        llm_events.response, lambda answer, **_: heard.append(("response", answer))
+    with (
+        listening(llm_events.first_token, first),
+        listening(llm_events.token, token),
+        listening(llm_events.response, lambda answer, **_: heard.append(("response", answer))),
     ):
         answer = seen.client.chat("Hi", output_tokens=5)
     close(seen)

@@ -209,6 +209,7 @@ def test_user_that_waits_at_the_gate_ends_at_once(stop_timeout: int) -> None:
 
 def test_connection_is_closed_when_its_user_has_ended(mock: MockProcess) -> None:
     """Also in a class whose `on_stop` does not know of it."""
+
     class Careless(Streams):
         def on_stop(self) -> None:
             """Forget everything."""
