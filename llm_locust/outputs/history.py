@@ -12,20 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import numpy as np
-
-from llm_locust.measure.histogram import BINS, HIGHEST, LOWEST, Histogram
+from llm_locust.measure.histogram import Histogram
 from llm_locust.measure.seconds import SLIDING_S
+from llm_locust.outputs.heat import heat_of
 from llm_locust.outputs.timeline_csv import TimelineRow
 
 MOST_POINTS = 400
 """Points kept; a night of 12 h then has one about every two minutes, ten minutes are kept to the second."""
-
-_HEAT_GROUP = 20
-HEAT_BINS = BINS // _HEAT_GROUP
-HEAT_LOWEST_MS = LOWEST / 1e6
-HEAT_RATIO = (HIGHEST / LOWEST) ** (1 / HEAT_BINS)
-"""Upper edge of a heat bin / lower edge: about twelve bins a decade."""
 
 _RATES = {
     "started_per_s": "requests_started",
@@ -224,7 +217,7 @@ def _cells(point: Point, latest: Mapping[str, Histogram]) -> list[Cell]:
         point.users,
         point.in_flight_peak,
         *(None if number is None else _drawn(number) for number in numbers),
-        *(_heat(point.distributions.get(name)) for name in _HEAT),
+        *(heat_of(point.distributions.get(name)) for name in _HEAT),
     ]
 
 
@@ -234,17 +227,6 @@ def _quantiles(distributions: Mapping[str, Histogram]) -> Iterator[tuple[str, fl
         found = distributions.get(name, none).quantiles(quantiles)
         for q, value in zip(quantiles, found, strict=True):
             yield f"{name}_p{round(q * 100)}", None if value is None else value / 1e6
-
-
-def _heat(histogram: Histogram | None) -> list[int] | None:
-    """Count samples by heat bin, from the first bin that has one; what is below 1 µs is in the lowest."""
-    if histogram is None or not histogram.count:
-        return None
-    bins, counts, *_ = histogram.encode()
-    groups = np.clip((np.frombuffer(bins, "<u2").astype(np.int64) - 1) // _HEAT_GROUP, 0, HEAT_BINS - 1)
-    sums = np.bincount(groups, np.frombuffer(counts, "<u4"))
-    first = int(groups.min())
-    return [first, *(int(n) for n in sums[first:])]
 
 
 def _drawn(number: float) -> float | int:

@@ -17,7 +17,8 @@ from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.measure.rows import Value
 from llm_locust.measure.snapshot import ALL, StageRow
 from llm_locust.outputs.facts import RunFacts, RunState
-from llm_locust.outputs.history import HEAT_LOWEST_MS, HEAT_RATIO, POINT_COLUMNS, History
+from llm_locust.outputs.heat import HEAT_LOWEST_MS, HEAT_RATIO
+from llm_locust.outputs.history import POINT_COLUMNS, History
 from llm_locust.outputs.picture import Picture, Validity
 from llm_locust.outputs.sample import Sample
 from llm_locust.outputs.summary import Failure

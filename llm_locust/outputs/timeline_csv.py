@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llm_locust.measure.seconds import SECOND_COLUMNS, SecondRow
+from llm_locust.outputs.heat import heat_cell
 from llm_locust.outputs.text import cell
 
 
@@ -30,12 +31,14 @@ TIMELINE_COLUMNS: tuple[str, ...] = (
     "users",
     "loop_lag_ms_max",
     *SECOND_COLUMNS,
+    "itl_ms_heat",
 )
-TIMELINE_TEXT_COLUMNS: frozenset[str] = frozenset({"run_id", "stage", "phase"})
+TIMELINE_TEXT_COLUMNS: frozenset[str] = frozenset({"run_id", "stage", "phase", "itl_ms_heat"})
 TIMELINE_HEADER = ",".join(TIMELINE_COLUMNS)
 
 
 def timeline_line(run_id: str, row: TimelineRow) -> str:
     """Return the second's line without its end."""
     head = (run_id, row.second.epoch_s, row.stage, row.phase, row.users, row.loop_lag_ms_max)
-    return ",".join(cell(value) for value in (*head, *(row.second.values[name] for name in SECOND_COLUMNS)))
+    numbers = (row.second.values[name] for name in SECOND_COLUMNS)
+    return ",".join(cell(value) for value in (*head, *numbers, heat_cell(row.second.distributions.get("itl_ms"))))

@@ -168,7 +168,7 @@ def test_files_when_a_run_is_flushed_and_closed(outputs: Outputs, directory: Pat
 
     requests = "".join(f"{line}\r\n" for line in (REQUESTS_HEADER, request_line(WHOLE), request_line(BARE)))
     assert (directory / "requests.csv").read_bytes() == requests.encode()
-    blank = "," * (len(SECOND_COLUMNS) - 1)
+    blank = "," * len(SECOND_COLUMNS)  # with itl_ms_heat behind them
     timeline = (directory / "timeline.csv").read_text(encoding="utf-8").splitlines()
     assert timeline[0] == ",".join(TIMELINE_COLUMNS)
     assert timeline[1].replace(",1,", ",,") == f"{RUN_ID},100,8 users,steady,8,,{blank}"
