@@ -6,7 +6,8 @@ the gate asks it with the time in hand.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from llm_locust.load.arrivals import Cursor, Ownership, Schedule
 from llm_locust.load.stage import StageOrder
 
 
-class Grant(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Grant:
     """One request that may start: its index in the stage, and when it was due (None: closed loop)."""
 
     index: int
