@@ -35,7 +35,13 @@ export default defineConfig({
     chunkSizeWarningLimit: 3000,
     reportCompressedSize: false,
     sourcemap: false,
-    rollupOptions: { output: { codeSplitting: false } },
+    rollupOptions: {
+      output: { codeSplitting: false },
+      // Directives for server components mean nothing in a page.
+      onwarn: (warning, warn) => {
+        if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
+      },
+    },
   },
   test: { environment: "jsdom", include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },
 });

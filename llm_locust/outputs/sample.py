@@ -1,7 +1,7 @@
 """A bounded sample of single requests, for distributions that percentiles hide.
 
-Knows no I/O, no clock and no Locust. Which requests are kept depends on their numbers alone (the least hashes are
-kept), so a sample is even over the stage, the same whatever the order of reports, and needs no generator.
+Knows no I/O, no clock and no Locust. Which requests are kept depends on their numbers alone (the least hashes), so a
+sample is even over the stage, the same whatever the order of reports, and needs no generator.
 """
 
 from __future__ import annotations

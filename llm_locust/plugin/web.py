@@ -1,8 +1,8 @@
 """The pages in Locust's web UI: our front end in place of Locust's, the live answer, downloads, the form's groups.
 
-The front end is Locust's own as a library (npm `locust-ui`) with our tabs beside its own; where it does not fit (another
-Locust, `--build-path`) our stage table goes into Locust's page as an extended tab, and the log says so once. Every
-route stands behind Locust's login where one is set.
+The front end is Locust's own as a library (npm `locust-ui`) with our tabs beside its own; where it does not fit
+(another Locust, `--build-path`) our stage table goes into Locust's page as an extended tab, and the log says so once.
+Every route stands behind Locust's login where one is set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, request
 from jinja2 import ChoiceLoader, FileSystemLoader
 
 from llm_locust.measure.snapshot import ALL
@@ -38,6 +38,8 @@ DOWNLOADS = {
 }
 """What may be fetched of a run's folder, and as what."""
 
+_NO_RUN = b'{"token":"","whole":true,"now":null}'
+_NO_SAMPLE = b'{"run_id":"","stages":[]}'
 _BLOCK_BYTES = 64 * 1024
 _NEEDED_ARGS = frozenset({"state", "version", "host", "extra_options", "is_distributed", "history", "num_users"})
 _TABLE = (
@@ -71,7 +73,7 @@ class Board:
 
 
 def register(environment: Any, board: Board, shapes: Sequence[str] = ()) -> None:
-    """Put our pages into Locust's web UI (in `init`: the server starts after it). ``shapes``: what --llm-shape takes."""
+    """Put our pages into Locust's web UI, in `init`: the server starts after it. ``shapes``: names for --llm-shape."""
     web_ui = environment.web_ui
     _add_routes(environment, board)
     reason = _why_not_ours(environment)
@@ -107,24 +109,16 @@ def _add_routes(environment: Any, board: Board) -> None:
     base_path = getattr(environment.parsed_options, "web_base_path", None)
     pages = Blueprint("llm_locust", __name__, url_prefix=base_path or None)
 
-    @pages.route("/llm/live")
-    @web_ui.auth_required_if_enabled
     def live() -> Response:
         token = request.args.get("token", "")
-        return _json(b'{"token":"","whole":true,"now":null}' if board.live is None else board.live.answer(token))
+        return _json(_NO_RUN if board.live is None else board.live.answer(token))
 
-    @pages.route("/llm/distributions")
-    @web_ui.auth_required_if_enabled
     def distributions() -> Response:
-        return _json(b'{"run_id":"","stages":[]}' if board.live is None else board.live.distributions())
+        return _json(_NO_SAMPLE if board.live is None else board.live.distributions())
 
-    @pages.route("/llm/files")
-    @web_ui.auth_required_if_enabled
     def files() -> Response:
-        return jsonify([{"name": path.name, "bytes": path.stat().st_size} for path in _downloads(board)])
+        return _json(json.dumps([{"name": path.name, "bytes": path.stat().st_size} for path in _downloads(board)]))
 
-    @pages.route("/llm/files/<name>")
-    @web_ui.auth_required_if_enabled
     def file(name: str) -> Response:
         for path in _downloads(board):
             if path.name == name:
@@ -132,10 +126,13 @@ def _add_routes(environment: Any, board: Board) -> None:
         text = f"There is no {name} yet.\n" if name in DOWNLOADS else "No such file.\n"
         return Response(text, 404, mimetype="text/plain")
 
+    views = {"live": live, "distributions": distributions, "files": files, "files/<name>": file}
+    for path, view in views.items():
+        pages.add_url_rule(f"/llm/{path}", view.__name__, web_ui.auth_required_if_enabled(view))
     web_ui.app.register_blueprint(pages)
 
 
-def _json(body: bytes) -> Response:
+def _json(body: bytes | str) -> Response:
     return Response(body, mimetype="application/json", headers={"Cache-Control": "no-store"})
 
 
@@ -175,13 +172,14 @@ def _add_table(web_ui: Any, board: Board) -> None:
     structure = [{"key": key, "title": title} for key, title in columns]
     web_ui.template_args.setdefault("extended_tables", []).append({"key": "llm", "structure": structure})
 
-    @web_ui.app.after_request
     def add_stages(response: Response) -> Response:
         if request.path.endswith("/stats/requests") and response.is_json and board.picture is not None:
             document = json.loads(response.get_data())
             document.setdefault("extended_stats", []).append({"key": "llm", "data": _table_rows(board.picture)})
             response.set_data(json.dumps(document))
         return response
+
+    web_ui.app.after_request(add_stages)
 
 
 def _table_rows(picture: Picture) -> list[dict[str, str]]:

@@ -105,10 +105,9 @@ PLAY = Play()
 
 
 # The options of the form are the suite's; its run is not wanted here.
-events.init.remove_listener(llm_locust._begin)
+events.init.remove_listener(llm_locust._begin)  # type: ignore[no-untyped-call]  # Locust's is not annotated
 
 
-@events.init.add_listener
 def begin(environment: Any, **_: Any) -> None:
     """Our pages."""
     if environment.web_ui is None:
@@ -120,3 +119,6 @@ def begin(environment: Any, **_: Any) -> None:
         (environment.events.reset_stats, PLAY.reset),
     ):
         event.add_listener(listener)
+
+
+events.init.add_listener(begin)  # type: ignore[no-untyped-call]

@@ -51,6 +51,7 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
         ...valueAxis(`${unit} (log)`, dark),
         type: "log",
         min: "dataMin",
+        max: "dataMax",
         boundaryGap: undefined,
         nameLocation: "middle",
         nameGap: 26,

@@ -20,27 +20,43 @@ export interface HeatMapProps {
 /** From ms, until ms, low ms, high ms, samples, share of the time's samples. */
 export type HeatCell = [number, number, number, number, number, number];
 
-export function heatCells(history: History, column: string): HeatCell[] {
-  const place = history.columns.indexOf(column);
-  const { lowest_ms: lowest, ratio } = history.heat;
-  return history.points.flatMap((point) => {
+const MOST_TIMES = 120;
+
+interface Time {
+  fromS: number;
+  untilS: number;
+  counts: Map<number, number>;
+}
+
+/** Joins neighbouring points until each time is wide enough to have samples that say something. */
+function times(history: History, place: number): Time[] {
+  const [fromMs, untilMs] = span(history);
+  const leastS = (untilMs - fromMs) / 1000 / MOST_TIMES;
+  const joined: Time[] = [];
+  for (const point of history.points) {
+    const [fromS, untilS] = [point[0] as number, point[1] as number];
+    let time = joined.at(-1);
+    if (time === undefined || time.untilS - time.fromS >= leastS) {
+      time = { fromS, untilS, counts: new Map() };
+      joined.push(time);
+    }
+    time.untilS = untilS;
     const heat = point[place];
-    if (!Array.isArray(heat)) return [];
+    if (!Array.isArray(heat)) continue;
     const [first = 0, ...counts] = heat;
-    const most = counts.reduce((sum, n) => sum + n, 0);
-    return counts.flatMap((n, offset): HeatCell[] =>
-      n === 0
-        ? []
-        : [
-            [
-              (point[0] as number) * 1000,
-              (point[1] as number) * 1000,
-              lowest * ratio ** (first + offset),
-              lowest * ratio ** (first + offset + 1),
-              n,
-              n / most,
-            ],
-          ],
+    for (const [offset, n] of counts.entries()) {
+      if (n > 0) time.counts.set(first + offset, (time.counts.get(first + offset) ?? 0) + n);
+    }
+  }
+  return joined;
+}
+
+export function heatCells(history: History, column: string): HeatCell[] {
+  const { lowest_ms: lowest, ratio } = history.heat;
+  return times(history, history.columns.indexOf(column)).flatMap(({ fromS, untilS, counts }) => {
+    const all = [...counts.values()].reduce((sum, n) => sum + n, 0);
+    return [...counts].map(
+      ([bin, n]): HeatCell => [fromS * 1000, untilS * 1000, lowest * ratio ** bin, lowest * ratio ** (bin + 1), n, n / all],
     );
   });
 }
@@ -95,5 +111,27 @@ function heatOption({ title, column, history, dark }: HeatMapProps): EChartsOpti
 
 export function HeatMap({ title, column, history, dark }: HeatMapProps) {
   const option = useMemo(() => heatOption({ title, column, history, dark }), [title, column, history, dark]);
-  return <Chart option={option} title={title} />;
+  return (
+    <>
+      <Chart height={280} option={option} title={title} />
+      <Scale dark={dark} />
+    </>
+  );
+}
+
+/** What the colours say, in words that fit a line. */
+function Scale({ dark }: { dark: boolean }) {
+  const colours = dark ? HEAT_DARK : HEAT_LIGHT;
+  const { axis } = look(dark);
+  return (
+    <div style={{ color: axis, display: "flex", fontSize: 11, gap: 10, height: 20, justifyContent: "flex-end" }}>
+      <span>share of its time:</span>
+      {colours.map((shade, step) => (
+        <span key={shade} style={{ whiteSpace: "nowrap" }}>
+          <span style={{ background: shade, border: `1px solid ${axis}`, display: "inline-block", height: 10, marginRight: 3, width: 14 }} />
+          {step === 0 ? "less" : `> ${threeDigits(100 / 2 ** (colours.length - step))} %`}
+        </span>
+      ))}
+    </div>
+  );
 }

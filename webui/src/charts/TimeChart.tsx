@@ -42,7 +42,7 @@ function lineSeries(line: Line, history: History, dark: boolean): LineSeriesOpti
     type: "line",
     name: line.name,
     data: series(history, line.column),
-    showSymbol: history.points.length < 3,
+    symbol: history.points.length < 3 ? "circle" : "none",
     symbolSize: 4,
     connectNulls: false,
     step: line.step ? "middle" : false,
@@ -54,7 +54,7 @@ function lineSeries(line: Line, history: History, dark: boolean): LineSeriesOpti
 
 export function timeOption({ title, unit, lines, history, dark, mark }: TimeChartProps): EChartsOption {
   const [fromMs, untilMs] = span(history);
-  const { axis } = look(dark);
+  const { axis, ground } = look(dark);
   const drawn = lines.map((line) => lineSeries(line, history, dark));
   const behind: LineSeriesOption = {
     type: "line",
@@ -67,7 +67,7 @@ export function timeOption({ title, unit, lines, history, dark, mark }: TimeChar
         silent: true,
         symbol: "none",
         lineStyle: { color: axis, width: 1, type: "solid" },
-        label: { formatter: mark.label, position: "insideEndTop", color: axis, fontSize: 11 },
+        label: { formatter: mark.label, position: "insideStartTop", color: axis, fontSize: 11, distance: 2, backgroundColor: ground, opacity: 0.85, padding: [1, 3] },
         data: [{ yAxis: mark.value }],
       },
     }),

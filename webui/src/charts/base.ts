@@ -2,7 +2,6 @@
 
 import type { EChartsOption } from "echarts";
 
-import { threeDigits } from "../numbers";
 import { FONT, look } from "./palette";
 
 const clock = (ms: number) => new Date(ms).toLocaleTimeString("en-GB");
@@ -28,8 +27,7 @@ export function base(title: string, dark: boolean): EChartsOption {
       left: 0,
       right: 0,
       itemWidth: 22,
-      icon: "roundRect",
-      itemHeight: 3,
+      itemHeight: 8,
       inactiveColor: axis,
       pageIconColor: text,
       pageTextStyle: { color: text },
@@ -64,7 +62,7 @@ export function valueAxis(name: string, dark: boolean) {
     nameTextStyle: { color: axis, align: "left" as const, fontFamily: FONT },
     min: 0,
     boundaryGap: [0, "5%"] as [number, string],
-    axisLabel: { color: text, formatter: (value: number) => (Number.isInteger(value) ? value.toLocaleString("en-US") : threeDigits(value)) },
+    axisLabel: { color: text, formatter: (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 3 }) },
     axisLine: { show: false, lineStyle: { color: axis } },
     splitLine: { lineStyle: { color: split } },
   };
@@ -77,7 +75,7 @@ export function timeAxis(fromMs: number, untilMs: number, dark: boolean) {
     min: fromMs,
     max: untilMs,
     splitNumber: 6,
-    axisLabel: { color: text, formatter: timeLabel(fromMs, untilMs), hideOverlap: true },
+    axisLabel: { color: text, formatter: timeLabel(fromMs, untilMs), hideOverlap: true, alignMaxLabel: "right" as const, alignMinLabel: "left" as const },
     axisLine: { lineStyle: { color: axis } },
     splitLine: { show: false },
   };

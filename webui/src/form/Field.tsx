@@ -10,12 +10,20 @@ interface FieldProps {
   option: FormOption;
 }
 
+const SPELT: Record<string, string> = { slo: "SLO", eos: "EOS", ca: "CA", gpu: "GPU" };
+
+/** `--llm-ignore-eos` is shown as "Ignore EOS". */
+export function title(flag: string): string {
+  const words = flag.replace(/^--llm-/, "").split("-").map((word) => SPELT[word] ?? word);
+  return words.join(" ").replace(/^./, (letter) => letter.toUpperCase());
+}
+
 const SWITCH_WORDS: Record<string, string> = { "": "default", true: "on", false: "off" };
 
 export function Field({ name, extra, option }: FieldProps) {
   const { text, fallback } = split(extra.helpText ?? "");
   const given = extra.defaultValue ?? "";
-  const label = option.flag.replace(/^--llm-/, "");
+  const label = title(option.flag);
   if (option.kind === "flag") {
     return (
       <div>
@@ -34,10 +42,16 @@ export function Field({ name, extra, option }: FieldProps) {
   };
   if (option.kind === "switch") {
     return (
-      <TextField {...common} defaultValue={String(given)} select slotProps={{ ...common.slotProps, select: { native: true } }}>
+      <TextField
+        {...common}
+        defaultValue={String(given)}
+        helperText={`${text} Default: ${fallback}.`}
+        select
+        slotProps={{ ...common.slotProps, select: { native: true } }}
+      >
         {Object.entries(SWITCH_WORDS).map(([value, word]) => (
           <option key={value} value={value}>
-            {value === "" ? `${word}: ${fallback}` : word}
+            {word}
           </option>
         ))}
       </TextField>

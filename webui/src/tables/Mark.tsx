@@ -47,7 +47,7 @@ export function Slo({ clauses, best }: { clauses: SloClause[]; best: boolean }) 
         {best ? (
           <Chip color="primary" label="best" size="small" sx={{ height: 20 }} />
         ) : missed.length ? (
-          `✕ ${missed.map(({ clause }) => clause).join("; ")}`
+          `✕ ${missed.map(({ clause }) => clause.split(/[<>(]/)[0]?.trim() ?? "").join(", ")}`
         ) : (
           "✓ met"
         )}

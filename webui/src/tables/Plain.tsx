@@ -1,6 +1,6 @@
 /** A table in Locust's look that keeps its head and scrolls sideways where it is wider than the page. */
 
-import { Box, Paper, Table, TableBody, TableCell, TableContainer, TableHead, TableRow, Tooltip } from "@mui/material";
+import { Paper, Table, TableBody, TableCell, TableContainer, TableHead, TableRow, Tooltip } from "@mui/material";
 import type { ReactNode } from "react";
 
 export interface Column<Row> {
@@ -22,8 +22,8 @@ interface PlainProps<Row> {
   empty?: string;
 }
 
-const HEAD = { fontWeight: 600, lineHeight: 1.25, whiteSpace: "nowrap", verticalAlign: "bottom", px: 1, py: 0.75 };
-const CELL = { whiteSpace: "nowrap", px: 1, py: 0.5, fontVariantNumeric: "tabular-nums" };
+const HEAD = { fontWeight: 600, lineHeight: 1.25, whiteSpace: "nowrap", verticalAlign: "bottom", px: 0.6, py: 0.5, fontSize: 13, "&:first-of-type": { pl: 1.5 } };
+const CELL = { whiteSpace: "nowrap", px: 0.6, py: 0.5, fontSize: 12.5, fontVariantNumeric: "tabular-nums", "&:first-of-type": { pl: 1.5 } };
 
 export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty }: PlainProps<Row>) {
   return (
@@ -31,14 +31,13 @@ export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty 
       <Table aria-label={label} size="small">
         <TableHead>
           <TableRow>
-            {columns.map(({ title, unit, help, left }) => (
-              <TableCell align={left ? "left" : "right"} key={`${title} ${unit ?? ""}`} sx={HEAD}>
+            {columns.map(({ title, unit, help, left }, column) => (
+              <TableCell align={left ? "left" : "right"} key={column} sx={HEAD}>
                 <Tooltip title={help ?? ""}>
                   <span>
-                    {title}
-                    <Box component="span" sx={{ color: "text.secondary", display: "block", fontWeight: 400, fontSize: 12 }}>
-                      {unit ?? "\u00a0"}
-                    </Box>
+                    {title || "\u00a0"}
+                    <br />
+                    <span style={{ fontSize: 12, fontWeight: 400, opacity: 0.75 }}>{unit || "\u00a0"}</span>
                   </span>
                 </Tooltip>
               </TableCell>
@@ -57,8 +56,8 @@ export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty 
                 "&:last-child td": { borderBottom: 0 },
               }}
             >
-              {columns.map(({ title, unit, cell, left }) => (
-                <TableCell align={left ? "left" : "right"} key={`${title} ${unit ?? ""}`} sx={CELL}>
+              {columns.map(({ cell, left }, column) => (
+                <TableCell align={left ? "left" : "right"} key={column} sx={CELL}>
                   {cell(row)}
                 </TableCell>
               ))}

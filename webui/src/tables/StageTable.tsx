@@ -3,7 +3,7 @@
 import { Box } from "@mui/material";
 
 import type { Now, StageRow } from "../live/types";
-import { ABSENT, count, FEW, percent, seconds, threeDigits } from "../numbers";
+import { count, FEW, percent, seconds, threeDigits } from "../numbers";
 import { Slo, Validity } from "./Mark";
 import { Plain, type Column } from "./Plain";
 import { marked, reader, scheduled, type Read } from "./rows";
@@ -16,30 +16,30 @@ const COUNTS: Shown[] = [
   ["Users", "", "users", count],
   ["Rate", "req/s", "rate_requested_per_s", threeDigits],
   ["Window", "s", "window_s", threeDigits],
-  ["OK", "req", "requests_ok", count],
-  ["Failed", "req", "requests_failed", count],
-  ["Short", "req", "short_outputs", count],
+  ["Requests", "ok", "requests_ok", count],
+  ["", "failed", "requests_failed", count],
+  ["", "short", "short_outputs", count],
 ];
 const LATENCIES: Shown[] = [
-  ["TTFT mean", "ms", "ttft_ms_mean", threeDigits],
-  ["p50", "ms", "ttft_ms_p50", threeDigits],
-  ["p99", "ms", "ttft_ms_p99", threeDigits],
-  ["TPOT mean", "ms", "tpot_ms_mean", threeDigits],
-  ["TPOT p50", "ms", "tpot_ms_p50", threeDigits],
-  ["TPOT p99", "ms", "tpot_ms_p99", threeDigits],
-  ["ITL p99", "ms", "itl_ms_p99", threeDigits],
-  ["E2E mean", "s", "e2e_ms_mean", seconds],
-  ["E2E p99", "s", "e2e_ms_p99", seconds],
+  ["TTFT ms", "mean", "ttft_ms_mean", threeDigits],
+  ["", "p50", "ttft_ms_p50", threeDigits],
+  ["", "p99", "ttft_ms_p99", threeDigits],
+  ["TPOT ms", "mean", "tpot_ms_mean", threeDigits],
+  ["", "p50", "tpot_ms_p50", threeDigits],
+  ["", "p99", "tpot_ms_p99", threeDigits],
+  ["ITL ms", "p99", "itl_ms_p99", threeDigits],
+  ["E2E s", "mean", "e2e_ms_mean", seconds],
+  ["", "p99", "e2e_ms_p99", seconds],
 ];
 const RATES: Shown[] = [
-  ["Requests", "req/s", "request_throughput_per_s", threeDigits],
-  ["Output", "tok/s", "output_tok_per_s", threeDigits],
-  ["Input", "tok/s", "input_tok_per_s", threeDigits],
+  ["req/s", "ok", "request_throughput_per_s", threeDigits],
+  ["tok/s", "output", "output_tok_per_s", threeDigits],
+  ["", "input", "input_tok_per_s", threeDigits],
   ["In flight", "mean", "concurrency_mean", threeDigits],
 ];
 const GOODPUT: Shown[] = [
   ["Goodput", "req/s", "goodput_per_s", threeDigits],
-  ["Attained", "", "attainment_ratio", percent],
+  ["", "share", "attainment_ratio", percent],
 ];
 
 /** A line of the table: a row of a stage, or its latencies from the schedule. */
@@ -95,6 +95,10 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
   const columns: Column<Line>[] = [
     { title: "Stage", cell: label, left: true },
     ...(withExcluded ? [{ title: "Phase", cell: ({ row }: Line) => row.phase, left: true }] : []),
+    { title: "Validity", left: true, cell: ({ row, part }) => (part ? "" : <Validity verdict={row.verdict} />) },
+    ...(all.some((row) => row.slo.length > 0)
+      ? [{ title: "SLO", left: true, cell: ({ row, part }: Line) => (part ? "" : <Slo best={row.best} clauses={row.slo} />) }]
+      : []),
     ...shown.map((column): Column<Line> => ({
       title: column[0],
       unit: column[1],
@@ -102,15 +106,11 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
       cell: (line) => cellOf(read, column, line),
     })),
     ...(all.some((row) => row.tok_per_s_per_gpu !== null)
-      ? [{ title: "Per GPU", unit: "tok/s", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.tok_per_s_per_gpu)) }]
+      ? [{ title: "per GPU", unit: "tok/s", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.tok_per_s_per_gpu)) }]
       : []),
     ...(all.some((row) => row.cost_per_million_tokens !== null)
       ? [{ title: "Cost", unit: "per M tok", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.cost_per_million_tokens)) }]
       : []),
-    ...(all.some((row) => row.slo.length > 0)
-      ? [{ title: "SLO", left: true, cell: ({ row, part }: Line) => (part ? "" : <Slo best={row.best} clauses={row.slo} />) }]
-      : []),
-    { title: "Validity", left: true, cell: ({ row, part }) => (part ? "" : <Validity verdict={row.verdict} />) },
   ];
   const isOpen = lines.some(({ fromSchedule }) => fromSchedule);
   const few = lines.some((line) => shown.some((column) => cellOf(read, column, line).endsWith("*")));
@@ -132,7 +132,7 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
           ...Object.entries(now.skipped).map(([stage, why]) => `${stage} was not run: ${why}.`),
         ]
           .filter(Boolean)
-          .join(" ") || ABSENT.repeat(0)}
+          .join(" ")}
       </Box>
     </>
   );

@@ -19,12 +19,12 @@ interface TileProps {
 function Tile({ title, unit, value, small, help }: TileProps) {
   return (
     <Tooltip title={help ?? ""}>
-      <Paper aria-label={title} component="section" sx={{ px: 1.5, py: 1, minWidth: 0 }}>
+      <Paper aria-label={title} component="section" sx={{ px: 1.5, py: 1, minWidth: 0, overflow: "hidden" }}>
         <Typography color="text.secondary" noWrap sx={{ fontSize: 13 }}>
           {title}
           {unit && <span> · {unit}</span>}
         </Typography>
-        <Typography component="div" data-part="value" noWrap sx={{ fontSize: 24, lineHeight: 1.35, fontVariantNumeric: "tabular-nums" }}>
+        <Typography component="div" data-part="value" noWrap sx={{ fontSize: 22, lineHeight: 1.45, fontVariantNumeric: "tabular-nums" }}>
           {value}
         </Typography>
         <Typography color="text.secondary" component="div" data-part="small" noWrap sx={{ fontSize: 12, minHeight: 18 }}>
@@ -48,7 +48,7 @@ export function Tiles({ now }: { now: Now }) {
   const verdict = row?.verdict ?? now.total.verdict;
   return (
     <Box
-      sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "repeat(2, 1fr)", sm: "repeat(4, 1fr)", lg: "repeat(8, 1fr)" } }}
+      sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "repeat(2, 1fr)", sm: "repeat(4, 1fr)", xl: "repeat(8, 1fr)" } }}
     >
       <Tile
         help={now.formulas.output_tok_per_s?.formula}
@@ -59,14 +59,14 @@ export function Tiles({ now }: { now: Now }) {
       />
       <Tile
         help={now.formulas.request_throughput_per_s?.formula}
-        small={last(`${threeDigits(recent.ok_per_s ?? null)} ok, ${threeDigits(recent.failed_per_s ?? null)} failed`)}
+        small={last(threeDigits(recent.ok_per_s ?? null))}
         title="OK requests"
         unit="req/s"
         value={threeDigits(of("request_throughput_per_s"))}
       />
       <Tile
         help={now.formulas.requests_failed?.formula}
-        small={typeof of("error_ratio") === "number" ? `${percent(of("error_ratio"))} of ended` : ""}
+        small={[percent(of("error_ratio")), last(`${threeDigits(recent.failed_per_s ?? null)}/s`)].filter(Boolean).join(" · ")}
         title="Failed"
         unit="req"
         value={count(of("requests_failed"))}

@@ -46,7 +46,7 @@ export function DistributionCharts({ stages, dark }: { stages: SampledStage[]; d
           : `An even sample: ${kept.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} ok requests of the measured windows.`}
         {" Latencies count from the schedule where there is one."}
       </Typography>
-      <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
+      <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(3, minmax(0, 1fr))" }, mb: 1.5 }}>
         <Framed>
           <Cdf dark={dark} place={TTFT} stages={stages} title="TTFT by stage" unit="ms" />
         </Framed>
@@ -56,6 +56,8 @@ export function DistributionCharts({ stages, dark }: { stages: SampledStage[]; d
         <Framed>
           <Cdf dark={dark} place={E2E} stages={stages} title="E2E latency by stage" unit="ms" />
         </Framed>
+      </Box>
+      <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
         <Framed>
           <Against dark={dark} stages={stages} title="TTFT against input length" x={INPUT} xName="input tokens" y={TTFT} />
         </Framed>
