@@ -79,11 +79,13 @@ def _run(subject: Subject, folder: Path, work: Path, port: int) -> int:
 
 def compared(served: Served, work: Path, load: Load, judge: Judge) -> Sequence[Line]:
     """Run a load to its end and compare it with what the server counted meanwhile."""
-    run = quickstart(served.url, work / load.dialect, load, served.model)
+    place = work / f"{load.dialect}-{load.users}"
+    run = quickstart(served.url, place, load, served.model)
+    after = settled(served.url, place / "after.txt")
     return (
         Line("exit code", run.code, 0),
         Line("requests that are not ok", len(run.rows) - run.outcomes().get("ok", 0), 0),
-        *judge(run, growth(run.before, settled(served.url))),
+        *judge(run, growth(run.before, after)),
     )
 
 
@@ -96,17 +98,19 @@ def wait_for_streams(url: str, gauge: str, streams: int) -> None:
         time.sleep(0.1)
 
 
-def settled(url: str) -> Counters:
-    """Return the server's counters once they stand still: some are booked after the answer's end."""
+def settled(url: str, file: Path) -> Counters:
+    """Return the server's counters once they stand still, and keep them: some are booked after the answer's end."""
     limit = time.monotonic() + _SETTLING_S
-    last = sums(read_text(url))
+    last: Counters = {}
     while time.monotonic() < limit:
-        time.sleep(0.5)
-        now = sums(read_text(url))
+        text = read_text(url)
+        now = sums(text)
         if _steady(now) == _steady(last):
-            return now
+            break
         last = now
-    return last
+        time.sleep(0.5)
+    file.write_text(text)
+    return now
 
 
 def _steady(counters: Counters) -> Counters:

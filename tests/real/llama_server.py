@@ -79,9 +79,9 @@ def serving(folder: Path, work: Path, port: int) -> Iterator[Served]:
 
 def exams(served: Served, work: Path) -> Iterator[Exam]:
     """Chat, completions, and a server that is killed in mid-stream."""
-    for dialect in ("openai-chat", "openai-completions"):
-        load = Load(dialect, users=SLOTS, requests=16, input_tokens=64, output_tokens=32, more=WITHOUT_WARMUP)
-        yield f"{dialect}, {SLOTS} users, 16 requests", compared(served, work, load, judge)
+    for dialect, users in (("openai-chat", 1), ("openai-chat", SLOTS), ("openai-completions", SLOTS)):
+        load = Load(dialect, users=users, requests=4 * users, more=WITHOUT_WARMUP)
+        yield load.title, compared(served, work, load, judge)
     yield "SIGKILL in mid-stream", killed(served, work / "killed")
 
 

@@ -55,6 +55,14 @@ def end(process: Process) -> None:
     process.wait()
 
 
+def kill_named(process: Process, name: str) -> None:
+    """Kill the one process of a server's session whose command has this name in it."""
+    command = ["ps", "-o", "pid=,args=", "-s", str(process.pid)]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    (pid,) = (int(line.split()[0]) for line in listed if name in line)
+    os.kill(pid, signal.SIGKILL)
+
+
 def wait_until_ready(process: Process, url: str, log: Path, limit_s: float, within: bytes = b"") -> None:
     """Wait until the address answers 200 with these bytes within; raise with the log's end if it does not."""
     limit = time.monotonic() + limit_s

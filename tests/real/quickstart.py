@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.real.counters import VARIABLE, Counters, sums
+from tests.real.counters import Counters, sums
 from tests.real.process import LOAD_CORE, pinned
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,13 @@ class Load:
     input_tokens: int = 64
     output_tokens: int = 32
     more: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Say what it is."""
+        users = "1 user" if self.users == 1 else f"{self.users} users"
+        lengths = f"{self.input_tokens} tokens in, {self.output_tokens} out"
+        return f"{self.dialect}, {users}, {self.requests} requests, {lengths}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +102,13 @@ class Running:
 def started(url: str, folder: Path, load: Load, model: str = "tiny") -> Iterator[Running]:
     """Start the load; end it by its id if it still runs at the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = f"{ROOT / 'locustfiles' / 'llm.py'},{ROOT / 'tests' / 'real' / 'counters.py'}"
+    files = f"{ROOT / 'locustfiles' / 'llm.py'},{Path(__file__).with_name('before_load.py')}"
     command = [*pinned(LOAD_CORE), sys.executable, "-m", "locust", "-f", files, "--headless"]
     command += ["--host", url, "--llm-model", model, "--llm-dialect", load.dialect]
     command += ["-u", str(load.users), "-r", str(load.users), "--llm-requests", str(load.requests)]
     command += ["--llm-input-tokens", str(load.input_tokens), "--llm-output-tokens", str(load.output_tokens)]
     command += ["--llm-out", str(folder / "reports"), *load.more]
-    variables = os.environ | {VARIABLE: str(folder / "before.txt"), "PYTHONPATH": str(ROOT)}
+    variables = os.environ | {"COUNTERS_FILE": str(folder / "before.txt"), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         command, cwd=folder, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
