@@ -21,7 +21,8 @@ from llm_locust.measure.slo_grammar import SloError
 from llm_locust.prompts.source import PromptError
 from llm_locust.protocol import get_dialect
 
-from . import equip
+from .library import NOTHING, Library
+from .objectives import objectives
 from .settings import Settings
 
 OPEN_FILES_BESIDE_USERS = 100
@@ -37,7 +38,8 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     classes = llm_classes(user_classes)
     if not classes:
         return []
-    problems = [*_dialect(settings, classes), *_hosts(settings, classes), *_prompts(settings), *_objectives(settings)]
+    problems = [*_dialect(settings, classes), *_hosts(settings, classes), *_prompts(settings)]
+    problems += _objectives(settings, classes)
     if isinstance(shape, StagedShape):
         problems += shape.problems(settings)
     elif "levels" in settings.given or "rates_per_s" in settings.given or "hold_s" in settings.given:
@@ -90,16 +92,21 @@ def _hosts(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
 
 def _prompts(settings: Settings) -> Iterator[str]:
     try:
-        equip.option_prompts(settings, seed=0)
+        library = Library(settings)
+    except PromptError as error:
+        yield str(error)
+        return
+    try:
+        library.of_stage(NOTHING)
     except PromptError as error:
         yield f"--llm-prompts: {error}"
 
 
-def _objectives(settings: Settings) -> Iterator[str]:
+def _objectives(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
     try:
-        equip.slo(settings)
+        objectives(settings, classes)
     except SloError as error:
-        yield f"--llm-slo: {error}"
+        yield f"--llm-slo: {error}" if settings.slo else f"slo of a user class: {error}"
 
 
 def _open_files(settings: Settings) -> Iterator[str]:

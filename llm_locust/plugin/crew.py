@@ -5,6 +5,7 @@ A change is announced ahead in the master's clock; each worker turns it into its
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -41,8 +42,6 @@ class LocalCrew:
         self.asked = asked
         self._dealer: Dealer | None = None
         self._number = -1
-        self._open = False
-        self.unissued: dict[str, int] = {}
 
     def now_ns(self) -> int:
         """This process's clock."""
@@ -55,7 +54,6 @@ class LocalCrew:
         else:
             self._dealer = Dealer(order, self._weights(order.users), requests)
             self._number = order.number
-            self._open = False
         self._hand_over()
 
     def acked(self, number: int) -> bool:
@@ -67,7 +65,6 @@ class LocalCrew:
         assert self._dealer is not None
         self._dealer.deal_anew(self._weights(self._runner.user_count))
         self._hand_over()
-        self._open = True
         self._issuer.open(at_ns, phase)
 
     def mark(self, label: str, phase: str, at_ns: int) -> None:
@@ -85,9 +82,6 @@ class LocalCrew:
     def tally(self, label: str) -> Tally | None:
         """The counters of a row."""
         return self._issuer.tally(label)
-
-    def follow_users(self) -> None:
-        """Nothing to do: one process has all shares."""
 
     def _hand_over(self) -> None:
         assert self._dealer is not None
@@ -129,7 +123,7 @@ class MasterCrew:
         self._runner = runner
         self.now_ns = now_ns
         self.asked = asked
-        self.unissued: dict[str, int] = {}
+        self._unissued: Counter[str] = Counter()
         self._lost_tallies: dict[str, list[Tally]] = {}
         self._dealer: Dealer | None = None
         self._number = -1
@@ -225,8 +219,13 @@ class MasterCrew:
             last_seen_ns=max(hand.told_ns - self._opened_ns, 0),
             offset_ns=self._offset_ns(),
         )
-        self.unissued[self._label] = self.unissued.get(self._label, 0) + self._dealer.unissued - before
+        self._unissued[self._label] += self._dealer.unissued - before
         self._send_deal()
+
+    def take_unissued(self) -> Counter[str]:
+        """What fell due at lost workers since the last call, by row."""
+        taken, self._unissued = self._unissued, Counter()
+        return taken
 
     # ---- inside ----
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from llm_locust.load.preflight import Preflight
+from llm_locust.load.yardstick import Yardstick
 from llm_locust.outputs import RunFacts
 
 from .messages import RunOrder
@@ -30,6 +31,20 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def _length_facts(yardstick: Yardstick) -> dict[str, object]:
+    """How prompts got their lengths at one host in one dialect."""
+    ruler = yardstick.ruler
+    return {
+        "dialect": yardstick.dialect,
+        "host": mask_url(yardstick.host),
+        "source": ruler.source,
+        "overhead_tokens": ruler.overhead_tokens,
+        "tokens_per_word": ruler.tokens_per_word,
+        "words": len(ruler.words),
+        "estimate": yardstick.estimate,
+    }
 
 
 def run_facts(
@@ -56,7 +71,8 @@ def run_facts(
         left_out=left_out,
         seeds={"run": order.seed},
         repeat_command=repeat_command(settings, parsed),
-        server={} if found is None else msgspec.to_builtins(found),
+        server={} if found is None else msgspec.to_builtins(msgspec.structs.replace(found, rulers=())),
+        lengths=() if found is None else tuple(_length_facts(yardstick) for yardstick in found.rulers),
         tags=dict(settings.tags),
         note=settings.note,
         locustfiles=tuple(Path(name) for name in environment.parsed_locustfiles or () if Path(name).is_file()),

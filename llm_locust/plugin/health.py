@@ -133,3 +133,28 @@ class HealthBooks:
         """The longest lag that any process told in its last report; None before the first."""
         longest = [taken["lag"][5] for taken in self.latest.values() if taken["lag"][2]]
         return max(longest) / 1e6 if longest else None
+
+
+def lag_p99_ms(taken: dict[str, Any]) -> float | None:
+    """The loop lag of one report; None where nothing was told."""
+    if not taken:
+        return None
+    lags = Histogram()
+    lags.merge_encoded(taken["lag"])
+    p99_ns = lags.quantile(0.99)
+    return None if p99_ns is None else p99_ns / 1e6
+
+
+class TokenSpeed:
+    """Tokens per second of one process between its last two reports."""
+
+    def __init__(self) -> None:
+        self._at_s: float | None = None
+        self._tokens = 0
+        self.per_s: float | None = None
+
+    def note(self, at_s: float, tokens: int) -> None:
+        """Take a report: `tokens` in all since the start; fewer than before (a reset) begins anew."""
+        if self._at_s is not None and at_s > self._at_s and tokens >= self._tokens:
+            self.per_s = (tokens - self._tokens) / (at_s - self._at_s)
+        self._at_s, self._tokens = at_s, tokens

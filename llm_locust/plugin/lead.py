@@ -25,9 +25,9 @@ from llm_locust.load.plan import plain_stage
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
-from llm_locust.measure.record import FAILURES
+from llm_locust.measure.record import FAILURES, RequestRecord
 from llm_locust.measure.slo import Slo
-from llm_locust.outputs import Outputs, Picture, RunState, make_run_directory
+from llm_locust.outputs import Outputs, Picture, RunState, TimelineRow, make_run_directory
 from llm_locust.outputs.console import Screen, next_steps
 
 from . import equip, settings, view
@@ -40,11 +40,12 @@ from .messages import RunOrder
 from .prune import prune
 from .state import LLM, fresh_seed
 from .team import Team
+from .web import Board
 
 logger = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 0.5
-FLUSH_EVERY_S = 3.0
+FLUSH_EVERY_S = 2.0
 SCREEN_EVERY_S = 10.0
 
 
@@ -68,16 +69,27 @@ class Run:
     aborted: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class New:
+    """What came since the last look."""
+
+    rows: list[RequestRecord]
+    seconds: list[TimelineRow]
+
+
 class Lead:
     """Leads one run after another. `found` is what the pre-flight of the next run found."""
 
-    def __init__(self, environment: Any, llm: LLM, team: Team, listener_errors: ListenerErrors, screen: Screen) -> None:
+    def __init__(
+        self, environment: Any, llm: LLM, team: Team, listener_errors: ListenerErrors, screen: Screen, board: Board
+    ) -> None:
         self._environment = environment
         self._runner = environment.runner
         self._llm = llm
         self._team = team
         self._listener_errors = listener_errors
         self.screen = screen
+        self._board = board
         self._writing = RLock()
         self._terminating = False
         self._screen_s = 0.0
@@ -160,6 +172,7 @@ class Lead:
         facts = run_facts(self._environment, found, order, started, shape, self.found)
         outputs = Outputs(facts, directory, self.screen.say)
         outputs.open()
+        self._board.begin(facts, directory)
         drain_limit_s = limit_of(Cause.PLANNED, found.drain_s)
         run = self.run = Run(
             order=order,
@@ -228,10 +241,10 @@ class Lead:
                 return
             self._team.settle()
             picture = self._picture(run, final=True)
-            run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
-            seconds = list(view.timeline_rows(self._team.numbers, self._epoch_s() + 2, run.around, self._team))
+            new = self._take_new(run, self._epoch_s() + 2)
             state = RunState.ABORTED if run.aborted else run.state
-            not_whole = run.outputs.close(picture, self._team.take_rows(), seconds, state)
+            not_whole = run.outputs.close(picture, new.rows, new.seconds, state)
+            self._show(run, picture, new, state)
             run.finished = True
             self.code = self._exit_code(run, picture)
         failures = run.outputs.failures.most_frequent_first()
@@ -269,6 +282,7 @@ class Lead:
         if run is not None:
             run.order = msgspec.structs.replace(run.order, part=run.order.part + 1)
             self._team.reset(run.order.part)
+            self._board.begin(run.outputs.run, run.outputs.directory)
 
     def _on_spawning_complete(self, user_count: int, **_: Any) -> None:
         """--reset-stats: once, when the first users are there; a worker that joins resets nothing."""
@@ -327,13 +341,27 @@ class Lead:
             picture = self._picture(run)
             complete_s = self._team.complete_before_epoch_s()
             before_s = max(complete_s or 0, self._epoch_s() - view.LATEST_S)
-            seconds = list(view.timeline_rows(self._team.numbers, before_s, run.around, self._team))
-            run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
-            run.outputs.flush(picture, self._team.take_rows(), seconds)
+            new = self._take_new(run, before_s)
+            run.outputs.flush(picture, new.rows, new.seconds)
+            self._show(run, picture, new, RunState.RUNNING)
         if self._headless and not run.drained and self._now_s() - self._screen_s >= SCREEN_EVERY_S:
             self._screen_s = self._now_s()
             self.screen.stages(picture)
             self.screen.progress(picture)
+
+    def _take_new(self, run: Run, before_epoch_s: int) -> New:
+        """Take what came since the last look: records, and the seconds that are complete."""
+        run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
+        seconds = view.timeline_rows(self._team.numbers, before_epoch_s, run.around, self._team)
+        return New(self._team.take_rows(), list(seconds))
+
+    def _show(self, run: Run, picture: Picture, new: New, state: RunState) -> None:
+        """Put the picture before the pages."""
+        live = self._board.live
+        if live is not None:
+            failures = run.outputs.failures.most_frequent_first()
+            live.add(picture, new.seconds, self._team.workers_now(), new.rows, failures, state)
+            self._board.picture = picture
 
     def _picture(self, run: Run, *, final: bool = False) -> Picture:
         progress = view.progress_of(

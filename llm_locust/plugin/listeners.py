@@ -18,6 +18,7 @@ from locust.runners import MasterRunner, WorkerRunner
 from llm_locust.load.options import DEFAULT_DIALECT
 from llm_locust.load.plan import OPEN_LOOP_USERS, PLAN_COLUMNS, duration_text, least_duration_s, plain_stage, plan_rows
 from llm_locust.load.preflight import Preflight, preflight
+from llm_locust.load.shapes import SHAPES
 from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
 
@@ -31,6 +32,7 @@ from .settings import Settings
 from .state import LLM
 from .swarm import SwarmCheck
 from .team import Team
+from .web import Board, register
 from .worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ def begin(environment: Any) -> None:
     if isinstance(runner, WorkerRunner):
         if problems:
             _leave(environment, problems, quietly=bool(parsed.processes))
-        environment.llm = LLM(found, key, runner.user_greenlets)
+        environment.llm = LLM(found, key, runner)
         Worker(environment, environment.llm, listener_errors).start()
         return
     problems += _choose_shape(environment, found)
@@ -60,14 +62,16 @@ def begin(environment: Any) -> None:
     if problems:
         _leave(environment, problems)
     _set_locusts_options(parsed, found)
-    environment.llm = LLM(found, key, runner.user_greenlets)
+    environment.llm = LLM(found, key, runner)
     screen = Screen(sys.stdout)
     if found.dry_run:
         _print_plan(environment, found)
         _leave(environment, [], code=0)
-    lead = _make_lead(environment, listener_errors, screen)
+    board = Board()
+    lead = _make_lead(environment, listener_errors, screen, board)
     if environment.web_ui is not None:
         SwarmCheck(environment, lead, try_server).hook()
+        register(environment, board, _shape_names(environment))
     if parsed.headless or parsed.autostart:
         lead.found = try_server(environment, found, screen)
         if lead.found is not None and lead.found.problems:
@@ -78,7 +82,7 @@ def begin(environment: Any) -> None:
     gevent.get_hub().loop.update_now()
 
 
-def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen) -> Lead:
+def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen, board: Board) -> Lead:
     llm = environment.llm
 
     def asked() -> tuple[int | None, float | None]:
@@ -91,7 +95,13 @@ def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen
         team = MasterTeam(environment, llm, lambda: llm.clock.now_ns() / 1e9, asked)
     else:
         team = LocalTeam(environment, llm, asked)
-    return Lead(environment, llm, team, listener_errors, screen)
+    return Lead(environment, llm, team, listener_errors, screen, board)
+
+
+def _shape_names(environment: Any) -> list[str]:
+    """What --llm-shape takes: the locustfile's own shapes, then the suite's."""
+    own = list(environment.available_shape_classes or {})
+    return [*own, *(shape.__name__ for shape in SHAPES if shape.__name__ not in own)]
 
 
 def _choose_shape(environment: Any, found: Settings) -> list[str]:

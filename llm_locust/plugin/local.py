@@ -9,10 +9,11 @@ import gevent
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
+from llm_locust.outputs.live import WorkerNow
 from llm_locust.prompts.source import PromptError
 
 from .crew import LOCAL, Asked, LocalCrew
-from .health import HealthBooks
+from .health import HealthBooks, TokenSpeed, lag_p99_ms
 from .issuer import Issuer
 from .messages import RunOrder
 from .state import LLM, hello_of
@@ -28,6 +29,7 @@ class LocalTeam:
         self._asked = asked
         self._closing: gevent.Greenlet | None = None
         self.health = HealthBooks()
+        self._speed = TokenSpeed()
         self.users_replaced = True
         self._crew: LocalCrew | None = None
 
@@ -57,6 +59,7 @@ class LocalTeam:
         """Begin the run in this process; return what keeps it from starting."""
         self._closing = None
         self.health = HealthBooks()
+        self._speed = TokenSpeed()
         try:
             issuer = self._llm.begin_run(order, self._llm.settings)
         except PromptError as error:
@@ -106,6 +109,7 @@ class LocalTeam:
         issuer.tallies()
         issuer.collector.harvest(final=self.handed_in())
         self.health.add(issuer.label, LOCAL, self._llm.health.take())
+        self._speed.note(self._llm.clock.now_ns() / 1e9, self.numbers.totals().get("window:output_tokens", 0))
 
     def take_rows(self) -> list[RequestRecord]:
         """The records since the last call."""
@@ -125,6 +129,24 @@ class LocalTeam:
                 pid=hello.pid,
                 version=hello.version,
                 timestamp_source=hello.timestamp_source,
+            ),
+        )
+
+    def workers_now(self) -> tuple[WorkerNow, ...]:
+        """What the page shows of this process."""
+        own = self.health.latest.get(LOCAL, {})
+        hello = hello_of(self._llm)
+        return (
+            WorkerNow(
+                worker=self._llm.worker,
+                host=hello.host,
+                timestamp_source=hello.timestamp_source,
+                users=self._runner.user_count,
+                in_flight=self.in_flight(),
+                output_tok_per_s=self._speed.per_s,
+                loop_lag_p99_ms=lag_p99_ms(own),
+                cpu_percent=own.get("cpu_percent"),
+                report_age_s=0.0,
             ),
         )
 

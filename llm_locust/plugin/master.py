@@ -17,15 +17,16 @@ import msgspec
 from locust.exception import RPCError
 from locust.runners import STATE_MISSING
 
-from llm_locust.load.stage import Tally
+from llm_locust.load.stage import STEADY, Tally
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
+from llm_locust.outputs.live import WorkerNow
 
 from . import messages
 from .collector import from_tuples
 from .crew import Asked, MasterCrew
-from .health import HealthBooks
+from .health import HealthBooks, TokenSpeed, lag_p99_ms
 from .messages import Final, Hello, RunOrder, to_message
 from .reports import REPORT_KEY, Inbox
 from .secrets import Secrets
@@ -34,8 +35,7 @@ from .state import LLM
 logger = logging.getLogger(__name__)
 
 READY_WAIT_S = 10.0
-UNFINISHED_WAIT_S = 15.0
-WATCH_EVERY_S = 0.5
+UNISSUED = "unissued"
 
 
 @dataclass(slots=True)
@@ -57,6 +57,7 @@ class Account:
     reported_s: float | None = None
     harvested_epoch_s: int = 0
     totals: Counter[str] = field(default_factory=Counter)
+    speed: TokenSpeed = field(default_factory=TokenSpeed)
     clock_offset_ns: int = 0
     clock_uncertainty_ns: int | None = None
     final: Final | None = None
@@ -88,6 +89,7 @@ class Account:
         self.acked_version = self.marks_seen = self.in_flight = self.harvested_epoch_s = 0
         self.tallies = {}
         self.totals = Counter()
+        self.speed = TokenSpeed()
         self.final = None
         self.reported_s = self.lost_s = None
 
@@ -184,6 +186,8 @@ class MasterTeam:
                 logger.warning("llm-locust: %s", self._lost_sentence(account))
                 self.users_replaced = False
                 self.crew.lost(account)
+        for label, count in self.crew.take_unissued().items():
+            self.numbers.count(label, STEADY, UNISSUED, count)
         if not self._draining:
             self.users_replaced = self.users_replaced or self._runner.user_count >= self._runner.target_user_count > 0
             self.crew.follow_users()
@@ -233,6 +237,27 @@ class MasterTeam:
         """What the summary says of the workers."""
         return tuple(account.facts() for account in self._accounts.values() if account.ready)
 
+    def workers_now(self) -> tuple[WorkerNow, ...]:
+        """What the page shows of the workers."""
+        now_s = self._now_s()
+        return tuple(
+            WorkerNow(
+                worker=account.name,
+                host=account.hello.host,
+                timestamp_source=account.hello.timestamp_source,
+                users=account.users,
+                in_flight=account.in_flight,
+                output_tok_per_s=None if account.gone else account.speed.per_s,
+                loop_lag_p99_ms=lag_p99_ms(self.health.latest.get(account.name, {})),
+                cpu_percent=self.health.latest.get(account.name, {}).get("cpu_percent"),
+                report_age_s=None if account.reported_s is None else now_s - account.reported_s,
+                clock_offset_ms=account.facts().clock_offset_ms,
+                lost=account.lost_s is not None,
+            )
+            for account in self._accounts.values()
+            if account.ready
+        )
+
     def listener_errors(self) -> int:
         """Exceptions of listeners on the workers."""
         return sum(account.final.listener_errors for account in self._accounts.values() if account.final is not None)
@@ -267,6 +292,7 @@ class MasterTeam:
             if account.final is not None and Counter(account.final.totals) != account.totals:
                 found += _difference(Counter(account.final.totals), account.totals, account.name, "its reports")
         mine = Counter({**self.numbers.totals(), "rows": self._rows_taken})
+        del mine[f"cell:{UNISSUED}"]  # the master's own figure
         return tuple(found + _difference(expected, mine, "workers", "master"))
 
     # ---- messages ----
@@ -279,7 +305,7 @@ class MasterTeam:
         self._runner.send_message(messages.WELCOME, {"name": name, "refused": refusal}, msg.node_id)
         if refusal:
             logger.error("llm-locust: worker %s refused: %s", name, refusal)
-            # It must not count as ready; and Locust's master ends itself when the last worker that it knows quits (2.47).
+            # It must not count as ready, and Locust's master ends itself when the last worker it knows quits (2.47).
             self._runner.clients.pop(msg.node_id, None)
             return
         if known is None:
@@ -353,6 +379,7 @@ class MasterTeam:
             account.harvested_epoch_s = delta["harvested_epoch_s"]
             account.clock_offset_ns, account.clock_uncertainty_ns = delta["clock"]
             account.reported_s = self._now_s()
+            account.speed.note(account.reported_s, account.totals["window:output_tokens"])
             self.health.add(delta["stage"], account.name, delta["health"])
 
     def _of_run(self, msg: Any, run_id: str) -> Account | None:

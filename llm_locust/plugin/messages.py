@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from .library import Dataset
+
 HELLO = "llm_hello"
 WELCOME = "llm_welcome"
 CLOCK = "llm_clock"
@@ -46,7 +48,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A run as a worker is told it.
 
-    `raw` are the given options as typed, `found` is what the pre-flight found, None without one.
+    `raw` are the given options as typed, `found` is what the pre-flight found, None without one. `datasets` are the
+    files of prompts that each process must have alike.
     """
 
     run_id: str
@@ -55,6 +58,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     raw: dict[str, str | bool | list[str]]
     hosts: tuple[str, ...]
     found: dict[str, Any] | None
+    datasets: tuple[Dataset, ...] = ()
 
 
 class Final(msgspec.Struct, frozen=True, kw_only=True):

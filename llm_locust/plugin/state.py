@@ -11,8 +11,6 @@ import secrets as random_source
 import socket
 from typing import Any
 
-from gevent.pool import Group
-
 from llm_locust.load.desk import Desk
 from llm_locust.load.endpoint import Endpoints
 from llm_locust.load.options import AskOptions
@@ -25,6 +23,7 @@ from .collector import Collector
 from .doorway import Doorway
 from .health import Health
 from .issuer import Issuer
+from .library import Library
 from .messages import Hello, RunOrder, suite_version
 from .secrets import Secrets
 from .settings import Settings
@@ -35,7 +34,7 @@ SEED_BITS = 48
 class LLM:
     """The suite's state in one process. `worker` is the name that its records carry."""
 
-    def __init__(self, settings: Settings, secrets: Secrets, user_greenlets: Group) -> None:
+    def __init__(self, settings: Settings, secrets: Secrets, runner: Any) -> None:
         self.settings = settings
         self.secrets = secrets
         self.clock: Clock = get_clock()
@@ -50,7 +49,8 @@ class LLM:
         self.gate = Doorway()
         self.desk = Desk(seed=0)
         self.issuer: Issuer | None = None
-        self._user_greenlets = user_greenlets
+        self._runner = runner
+        self._library: Library | None = None
 
     @property
     def collector(self) -> Collector:
@@ -58,21 +58,32 @@ class LLM:
         assert self.issuer is not None
         return self.issuer.collector
 
+    def open_library(self, settings: Settings) -> Library:
+        """Open the prompts of the next run anew. Raises PromptError where its tokenizer cannot be opened."""
+        self._library = Library(settings)
+        return self._library
+
+    def library_for(self, settings: Settings) -> Library:
+        """The prompts of these settings, opened anew where they were not opened for the same ones."""
+        library = self._library
+        return library if library is not None and library.settings == settings else self.open_library(settings)
+
     def begin_run(self, order: RunOrder, settings: Settings) -> Issuer:
         """Take part in a run: everything of it is new. Raises PromptError where its prompts cannot be opened."""
         self.settings = settings
         self.run_id = order.run_id
         self.seed = order.seed
-        self.options = equip.asked(equip.ask_options(settings, self.secrets), order.found)
-        self.slo_good = equip.request_limits(settings)
-        self.desk = Desk(seed=order.seed, option=equip.option_prompts(settings, order.seed))
+        library = self.library_for(settings)
+        self.options = equip.asked(equip.ask_options(settings, self.secrets, library.tokenizer), order.found)
+        self.slo_good = equip.request_limits(settings, self._runner.environment.user_classes)
+        self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()
         self.issuer = Issuer(
             order.run_id,
             self.clock.now_ns,
             self.clock.offset_ns,
-            self._user_greenlets,
-            equip.stage_prompts(settings, order.seed),
+            self._runner.user_greenlets,
+            library.of_stage,
         )
         self.gate.lead_to(self.issuer.gate)
         return self.issuer

@@ -8,6 +8,7 @@ from llm_locust.load.crew import Crew
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
+from llm_locust.outputs.live import WorkerNow
 
 from .health import HealthBooks
 from .messages import RunOrder
@@ -76,6 +77,10 @@ class Team(Protocol):
 
     def facts(self) -> tuple[WorkerFacts, ...]:
         """What the summary says of the processes."""
+        ...
+
+    def workers_now(self) -> tuple[WorkerNow, ...]:
+        """What the page shows of the processes."""
         ...
 
     def listener_errors(self) -> int:

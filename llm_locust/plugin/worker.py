@@ -133,6 +133,8 @@ class Worker:
         found = msgspec.structs.replace(found, hosts=order.hosts)
         self._listener_errors.reset()
         try:
+            if differences := self._llm.open_library(found).differences(order.datasets, self._environment.user_classes):
+                raise PromptError("; ".join(differences))
             self._llm.begin_run(order, found)
         except PromptError as error:
             self._llm.end_run()

@@ -131,6 +131,13 @@ class Lab:
         found: dict[str, Any] = json.loads((self.runs[run] / "summary.json").read_text())
         return found
 
+    def state(self) -> str:
+        """How the newest run stands; "" before its summary is there."""
+        try:
+            return str(self.summary()["state"])
+        except (IndexError, FileNotFoundError):
+            return ""
+
     def rows(self, run: int = -1) -> list[dict[str, str]]:
         """The lines of requests.csv of a run."""
         with open(self.runs[run] / "requests.csv", newline="", encoding="utf-8") as file:
