@@ -1,4 +1,4 @@
-"""The `llm-locust` command: demo, init, probe, mock.
+"""The `llm-locust` command: demo, init, options, probe, mock.
 
 Load tests themselves are started with `locust -f FILE`; this command holds what stands around them.
 Each subcommand imports its room only when it is asked for.
@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return mock_main(arguments[1:])
     options = parser.parse_args(arguments)
+    if options.command == "options":
+        print_options()
+        return 0
     if options.command == "init":
         return copy_locustfiles(Path(options.directory), overwrite=options.force)
     from llm_locust.demo import run_demo
@@ -49,11 +52,28 @@ def _parser() -> argparse.ArgumentParser:
     init = commands.add_parser("init", help="copy the ready-made locustfiles into a folder of yours")
     init.add_argument("directory", nargs="?", default="locustfiles", help="the folder (default: locustfiles)")
     init.add_argument("--force", action="store_true", help="overwrite files that are there already")
+    commands.add_parser("options", help="tell every --llm option of a load test, with its default")
     commands.add_parser("probe", help="ask a server one short question and tell what it can do", add_help=False)
     commands.add_parser("mock", help="run the embedded LLM server: an engine model, faults, scripts", add_help=False)
     demo = commands.add_parser("demo", help="a sweep over a master and two workers against the embedded server")
     demo.add_argument("--quick", action="store_true", help="a third of the length, for a first look")
     return parser
+
+
+def print_options() -> None:
+    """Print the options that the suite adds to `locust -f FILE`.
+
+    `locust --help` cannot: Locust prints it before it reads a locustfile (2.47).
+    """
+    from locust.argument_parser import LocustArgumentParser
+
+    from llm_locust.plugin.options import register
+
+    usage = "locust -f FILE --host URL [-u USERS] [-t TIME] [--headless] [--llm-...]"
+    quiet = {"add_help": False, "add_env_var_help": False, "add_config_file_help": False}
+    parser = LocustArgumentParser(prog="locust", usage=usage, **quiet)
+    register(parser)
+    parser.print_help()
 
 
 def locustfiles_root() -> Path:

@@ -2,7 +2,7 @@
 
     locust -f llm.py --host http://sglang:30000 --llm-model deepseek-r1 -u 8 --headless --llm-requests 100
     locust -f llm.py --host http://sglang:30000 --llm-model deepseek-r1 --llm-shape ConcurrencySteps --headless
-    locust -f llm.py --help        # the group "LLM"
+    llm-locust options        # all of them, with their defaults
 
 The API is `--llm-dialect` (openai-chat where it is not given); the user asks one prompt after the other.
 """

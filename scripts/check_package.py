@@ -48,8 +48,10 @@ def check_installed(work: Path) -> None:
     check("installs without an index", True, platform.machine())
     written = run(str(home / "bin" / "llm-locust"), "init", str(work / "files"))
     check("init copies the locustfiles", (work / "files" / "llm.py").is_file(), written)
-    shown = run(str(home / "bin" / "locust"), "-f", str(work / "files" / "llm.py"), "--help")
-    check("locust finds the plugin", "--llm-model" in shown, shown[-2000:])
+    listed = run(str(home / "bin" / "locust"), "-f", str(work / "files" / "llm.py"), "--llm-model", "m", "--list")
+    check("locust finds the plugin", "User" in listed, listed)
+    shown = run(str(home / "bin" / "llm-locust"), "options")
+    check("the options are told", "--llm-model" in shown, shown)
 
 
 def run(*command: str, **extra: str) -> str:
