@@ -63,6 +63,7 @@ class LLMClient:
         self._here = surroundings
         self._request_event = request_event
         self._dialect = get_dialect(user.dialect or options.dialect or DEFAULT_DIALECT)
+        self._spoken = (self._dialect.name, "" if options.host else host)
         self._request_type = self._dialect.framing.name if options.body.stream else "POST"
         self._http: httpx.Client | None = None
         self._backoff = Backoff()
@@ -77,7 +78,7 @@ class LLMClient:
 
     def ask(self, *, name: str | None = None) -> Answer:
         """Ask the next prompt of the run's source (or of the class's `prompts`)."""
-        return self._request(lambda ticket: self._here.desk.prompt(self._user.prompts, ticket), name)
+        return self._request(lambda ticket: self._here.desk.prompt(self._user.prompts, ticket, self._spoken), name)
 
     def chat(
         self,
@@ -137,7 +138,7 @@ class LLMClient:
         outcome = Outcome.CLIENT_ERROR
         try:
             endpoint = here.endpoints.next(self._host, path)
-            request = Asking(ticket, name or path, endpoint, options, uuid.uuid4().hex)
+            request = Asking(ticket, name or self._user.name or path, endpoint, options, uuid.uuid4().hex)
             reader = self._dialect.reader(stream=stream, n=options.body.n)
             flight = Flight(reader=reader, asked=AskFacts(stream=stream))
             stop = self._prepare_and_fly(flight, request, prompting)

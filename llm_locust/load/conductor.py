@@ -10,12 +10,12 @@ monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from llm_locust.load.course import LEAD_NS, Course, first_phase, users_limit_ns
-from llm_locust.load.crew import Applied, Crew
+from llm_locust.load.crew import Applied, Crew, Errand
 from llm_locust.load.deal import order_of
 from llm_locust.load.plan import estimated_duration_s, least_duration_s
 from llm_locust.load.stage import DRAIN, RAMP, STEADY, Stage, StageOrder
@@ -38,8 +38,12 @@ class Conductor:
         seed: int,
         drain_limit_s: float = 1800.0,
         run_time_s: float | None = None,
+        before_stage: Callable[[], Errand] | None = None,
     ) -> None:
-        """Begin before the first stage. ``run_time_s`` ends the run where the plan is not done before."""
+        """Begin before the first stage. ``run_time_s`` ends the run where the plan is not done before.
+
+        ``before_stage`` begins what is to be done while nothing is in flight; the stage opens when it is over.
+        """
         self.applied: list[Applied] = []
         self.finished = False
         self.stopped = False
@@ -50,9 +54,11 @@ class Conductor:
         self._seed = seed
         self._drain_limit_ns = int(drain_limit_s * 1e9)
         self._run_ends_ns = None if run_time_s is None else crew.now_ns() + int(run_time_s * 1e9)
+        self._before_stage = before_stage
         self._next = 0
         self._number = -1
         self._first_index = 0
+        self._first_prompt = 0
         self._asked = crew.asked()
         self._order: StageOrder | None = None
         self._course: Course | None = None
@@ -163,8 +169,12 @@ class Conductor:
         """Send the stage, bring its users, open its gate."""
         stage = leg[0]
         self._number += 1
-        self._order = order_of(leg, self._number, self._seed, self._first_index)
+        self._order = order_of(leg, self._number, self._seed, self._first_index, self._first_prompt)
         row = self._begin_row(stage, stage.label)
+        errand = None if self._before_stage is None else self._before_stage()
+        while errand is not None and not errand.ready():
+            yield "preparation"
+        row.notes += (errand.value or ()) if errand is not None else ()
         self._crew.send_stage(self._order, stage.requests)
         while not self._crew.acked(self._number):
             yield "acknowledgements"
@@ -245,6 +255,7 @@ class Conductor:
         row.drained_ns = self._crew.now_ns()
         tallies = [self._crew.tally(piece.label) for piece in self.applied if piece.number == self._number]
         used = max((tally.index_end for tally in tallies if tally is not None), default=0)
+        self._first_prompt += used
         self._first_index += ((used + INDEX_STEP // 2) // INDEX_STEP + 1) * INDEX_STEP
 
     def _drained(self, label: str) -> bool:

@@ -5,6 +5,7 @@ Knows no Locust, no sockets and no clock; the plugin implements `Crew` for the m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -52,6 +53,19 @@ class Crew(Protocol):
 
         None until every live worker has reported the row: what all must have reached is not told by some.
         """
+        ...
+
+
+class Errand(Protocol):
+    """Something to be done between two stages, by a greenlet of its own."""
+
+    def ready(self) -> bool:
+        """Tell whether it is over."""
+        ...
+
+    @property
+    def value(self) -> Sequence[str] | None:
+        """What is to be said of it beside the stage; None where it failed."""
         ...
 
 

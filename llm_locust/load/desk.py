@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from llm_locust.load.gate_types import Ticket
-from llm_locust.load.stage import WARMUP
 from llm_locust.prompts.ruler import ASSUMED, Ruler
 from llm_locust.prompts.source import PromptSource
 from llm_locust.prompts.synthetic import synthetic
 from llm_locust.protocol.types import PromptRequest
 
 _MOST_PREPARED = 64  # sources × stages kept prepared; an hour-long stage of a soak needs one
+
+Spoken = tuple[str, str]
+"""(dialect, host of the user class; "" where the run's options name the hosts): the same text counts alike there."""
 
 
 @runtime_checkable
@@ -28,45 +30,43 @@ class Preparable(Protocol):
 class Desk:
     """Hands out prompts. One per process and run.
 
-    ``option`` is the source that the run's options name, None where they name none. Each stage draws its own sequence
-    from ``seed``, so that a prefix cache cannot answer stage 2 with the prompts of stage 1.
+    The ticket has the prompts that the run's options or its stage name. Those of a class go through ``adapt``, which
+    gives them the lengths that an option asks for. Each stage draws its own sequence from ``seed``, so that a prefix
+    cache cannot answer stage 2 with the prompts of stage 1; the rows of a file go on where the stage before left off.
     """
 
-    def __init__(self, *, seed: int, option: PromptSource | None = None, ruler: Ruler = ASSUMED) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        adapt: Callable[[PromptSource], PromptSource] = lambda source: source,
+        rulers: Mapping[Spoken, Ruler] | None = None,
+    ) -> None:
         self._seed = seed
-        self._option = option
-        self._ruler = ruler
+        self._adapt = adapt
+        self._rulers = rulers or {}
         self._default = synthetic()
-        self._prepared: dict[tuple[int, str], tuple[PromptSource, PromptSource]] = {}
-        self._knows_warmup: dict[type, bool] = {}
+        self._prepared: dict[tuple[int, str, Spoken], tuple[PromptSource, PromptSource]] = {}
 
-    def prompt(self, of_class: PromptSource | None, ticket: Ticket) -> tuple[PromptRequest, bool]:
-        """Return the ticket's prompt, and whether an earlier request of the stage has had it."""
-        sources = (self._option, ticket.prompts, of_class, self._default)
-        chosen = next(source for source in sources if source is not None)
-        source = self._for_stage(chosen, ticket.stage)
+    def prompt(self, of_class: PromptSource | None, ticket: Ticket, spoken: Spoken) -> tuple[PromptRequest, bool]:
+        """Return the ticket's prompt, and whether an earlier request of the run has had it."""
+        chosen = next(source for source in (ticket.prompts, of_class, self._default) if source is not None)
+        source = self._for_stage(chosen, ticket, spoken)
+        place = ticket.index if ticket.place is None else ticket.place
         size = getattr(source, "size", None)
-        repeated = size is not None and ticket.index >= size
-        if ticket.phase == WARMUP and self._takes_warmup(source):
-            return source.prompt(ticket.index, warmup=True), repeated
-        return source.prompt(ticket.index), repeated
+        return source.prompt(place), size is not None and place >= size
 
-    def _for_stage(self, source: PromptSource, stage: str) -> PromptSource:
-        if not isinstance(source, Preparable):
-            return source
-        key = (id(source), stage)
+    def _for_stage(self, source: PromptSource, ticket: Ticket, spoken: Spoken) -> PromptSource:
+        key = (id(source), ticket.stage, spoken)
         if key not in self._prepared:
             if len(self._prepared) >= _MOST_PREPARED:
                 self._prepared.pop(next(iter(self._prepared)))
-            self._prepared[key] = (source, source.prepared(stage_seed(self._seed, stage), self._ruler))
+            fitting = source if source is ticket.prompts else self._adapt(source)
+            if isinstance(fitting, Preparable):
+                ruler = self._rulers.get(spoken, ASSUMED)
+                fitting = fitting.prepared(stage_seed(self._seed, ticket.stage), ruler)
+            self._prepared[key] = (source, fitting)
         return self._prepared[key][1]
-
-    def _takes_warmup(self, source: PromptSource) -> bool:
-        """Tell whether a source has warm-up prompts of its own; a plain `prompt(index)` is enough of a source."""
-        kind = type(source)
-        if kind not in self._knows_warmup:
-            self._knows_warmup[kind] = "warmup" in inspect.signature(source.prompt).parameters
-        return self._knows_warmup[kind]
 
 
 def stage_seed(seed: int, stage: str) -> int:

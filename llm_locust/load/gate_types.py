@@ -17,13 +17,15 @@ from llm_locust.prompts.source import PromptSource
 class Ticket:
     """Leave to send one request. Instants and durations are ns of the process's monotonic clock.
 
-    ``index`` is the request's number in the whole run (over all workers): it seeds the prompt and becomes the
-    record's ``request_id``. ``scheduled_ns`` is None in a closed loop. ``user_wait_ns`` is the part of the delay in
-    which every user was busy; what remains between schedule and start is ours (dispatch lag).
+    ``index`` is the request's number in the whole run (over all workers) and becomes the record's ``request_id``.
+    ``place`` says which prompt of its source it gets: unique over the run too, and without the gaps that ``index``
+    has between stages; None: the index. ``scheduled_ns`` is None in a closed loop. ``user_wait_ns`` is the part of the
+    delay in which every user was busy; what remains between schedule and start is ours (dispatch lag).
     ``prompts`` are the stage's own, None where the user class's hold.
     """
 
     index: int
+    place: int | None = None
     stage: str
     phase: str
     scheduled_ns: int | None = None

@@ -18,6 +18,7 @@ from llm_locust.load.advice import advice
 from llm_locust.load.endpoint import Endpoint, endpoints_of
 from llm_locust.load.options import AskOptions
 from llm_locust.load.trial import OUTPUT_TOKENS, Tester, Trial, tester
+from llm_locust.load.yardstick import Yardstick, find_ruler
 from llm_locust.measure.record import Outcome
 from llm_locust.protocol import BodyOptions, Dialect, get_dialect
 from llm_locust.wire.clock import get_clock
@@ -34,7 +35,8 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """What was found. Builtins only, so that a master can tell its workers.
 
-    ``problems`` are reasons not to start, one line each; ``notes`` belong into the report.
+    ``problems`` are reasons not to start, one line each; ``notes`` belong into the report. ``rulers`` are found after
+    it (`measure_lengths`), where prompts of a given length are asked for.
     """
 
     model: str | None = None
@@ -45,6 +47,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     usage: bool = True
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    rulers: tuple[Yardstick, ...] = ()
 
     def applied_to(self, options: AskOptions) -> AskOptions:
         """Return the options of a run on this server."""
@@ -83,6 +86,27 @@ def preflight(
         if not found.problems:
             found = _also_there(found, options, dialect, endpoint, transport)
     return found
+
+
+def measure_lengths(
+    found: Preflight,
+    options: AskOptions,
+    dialect_name: str,
+    transport: WireTransport,
+    wanted_tokens: int,
+    *,
+    host: str | None = None,
+) -> Preflight:
+    """Add the ruler to what the pre-flight of the same server found; blocks the greenlet."""
+    dialect = get_dialect(dialect_name)
+    path = options.path or (dialect.path if options.body.stream else dialect.document_path)
+    first, *_ = endpoints_of(options.host or host or "", path)
+    own_host = "" if options.host else host or ""
+    with tester(options, dialect, first, transport) as at_first:
+        body = found.applied_to(options).body
+        yardstick = find_ruler(at_first, body, wanted_tokens, options.tokenizer, host=own_host)
+    problems = (*found.problems, yardstick.problem) if yardstick.problem else found.problems
+    return msgspec.structs.replace(found, rulers=(yardstick,), problems=problems)
 
 
 def _also_there(

@@ -41,6 +41,11 @@ class Serving:
         self._dropping_until_ns: int | None = None
         self._begin_row(order.label)
 
+    @property
+    def _follows_trace(self) -> bool:
+        """Tell whether the schedule is a trace's: its first prompt belongs to its first instant."""
+        return self.order.arrivals is not None and self.order.arrivals.law == "trace"
+
     # ---- changes ----
 
     def open(self, at_ns: int, phase: str) -> None:
@@ -147,6 +152,7 @@ class Serving:
         row.issued(self.phase, grant.index)
         return Ticket(
             index=self.order.first_index + grant.index,
+            place=grant.index + (0 if self._follows_trace else self.order.first_prompt),
             stage=self.label,
             phase=self.phase,
             scheduled_ns=grant.scheduled_ns,

@@ -82,6 +82,7 @@ class StageOrder(msgspec.Struct, frozen=True, kw_only=True):
     shares: Shares
     seed: int
     first_index: int = 0  # what the stage's indices count from: unique over the run
+    first_prompt: int = 0  # what its places in a source of prompts count from: those that the stages before have used
     arrivals: ArrivalSpec | None = None
     profile: Profile = ()
     quota: int | None = None

@@ -25,13 +25,16 @@ class LLMUser(User):
     """A user that asks a language model; `self.client` is its `LLMClient`.
 
     ``dialect`` names the API it speaks (None: `--llm-dialect`), ``prompts`` is where `client.ask()` takes prompts from
-    (anything with ``prompt(index) -> PromptRequest``; None: the run's).
+    (anything with ``prompt(index) -> PromptRequest``; None: the run's). ``name`` is the row of its requests in the
+    statistics (None: the path), ``slo`` what is demanded of them where `--llm-slo` is not given.
     """
 
     abstract = True
     wait_time = constant(0)
     dialect: ClassVar[str | None] = None
     prompts: ClassVar[PromptSource | None] = None
+    name: ClassVar[str | None] = None
+    slo: ClassVar[str | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -53,6 +53,7 @@ class RunFacts:
     seeds: Mapping[str, int] = field(default_factory=dict)
     repeat_command: str = ""
     server: Mapping[str, object] = field(default_factory=dict)  # what pre-flight learned
+    lengths: tuple[Mapping[str, object], ...] = ()  # how prompts got their lengths: source, overhead, words
     tags: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     locustfiles: tuple[Path, ...] = ()

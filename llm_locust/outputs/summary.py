@@ -74,6 +74,7 @@ def summary_document(
             "seeds": run.seeds,
             "versions": run.versions,
             "server": run.server,
+            "lengths": run.lengths,
             "workers": run.workers,
             "repeat_command": run.repeat_command,
             "files": files,

@@ -47,6 +47,12 @@ def _length_facts(yardstick: Yardstick) -> dict[str, object]:
     }
 
 
+def estimates(found: Preflight | None) -> tuple[str, ...]:
+    """Say where prompt lengths are not exact, and why."""
+    reasons = (yardstick.estimate for yardstick in (() if found is None else found.rulers))
+    return tuple(dict.fromkeys(f"prompt lengths are estimates: {reason}" for reason in reasons if reason))
+
+
 def run_facts(
     environment: Any,
     settings: Settings,
@@ -71,7 +77,7 @@ def run_facts(
         left_out=left_out,
         seeds={"run": order.seed},
         repeat_command=repeat_command(settings, parsed),
-        server={} if found is None else msgspec.to_builtins(msgspec.structs.replace(found, rulers=())),
+        server={} if found is None else {k: v for k, v in msgspec.to_builtins(found).items() if k != "rulers"},
         lengths=() if found is None else tuple(_length_facts(yardstick) for yardstick in found.rulers),
         tags=dict(settings.tags),
         note=settings.note,

@@ -21,22 +21,26 @@ from locust import log as locust_log
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner
 
 from llm_locust.load.conductor import Conductor
+from llm_locust.load.crew import Errand
+from llm_locust.load.flush import flush_caches
 from llm_locust.load.plan import plain_stage
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
 from llm_locust.measure.record import FAILURES, RequestRecord
-from llm_locust.measure.slo import Slo
 from llm_locust.outputs import Outputs, Picture, RunState, TimelineRow, make_run_directory
 from llm_locust.outputs.console import Screen, next_steps
+from llm_locust.prompts.source import PromptError
 
-from . import equip, settings, view
-from .checks import of_form
+from . import settings, view
+from .checks import llm_classes, of_form
 from .drain import Cause, DrainGate, cause_of_stop, limit_of
-from .facts import run_facts
+from .facts import estimates, run_facts
 from .finish import FailureWatch, Result, exit_code
+from .library import Dataset
 from .listener_errors import ListenerErrors
 from .messages import RunOrder
+from .objectives import Objectives, objectives
 from .prune import prune
 from .state import LLM, fresh_seed
 from .team import Team
@@ -57,9 +61,10 @@ class Run:
     outputs: Outputs
     conductor: Conductor
     gate: DrainGate
-    slo: Slo | None
+    objectives: Objectives | None
     started_s: float
     failure_watch: FailureWatch
+    findings: tuple[str, ...] = ()
     around: view.Surroundings = field(default_factory=view.Surroundings)
     test_started: bool = False
     drained: bool = False
@@ -160,6 +165,7 @@ class Lead:
         started = datetime.now().astimezone()
         model = found.model or (self.found.model if self.found is not None else None)
         directory = make_run_directory(Path(found.out), found.name or model or "run", shape, started)
+        datasets, findings, unopened = self._prompts(found, plan)
         order = RunOrder(
             run_id=directory.name,
             part=0,
@@ -167,8 +173,9 @@ class Lead:
             raw=dict(found.raw),
             hosts=found.hosts,
             found=None if self.found is None else msgspec.to_builtins(self.found),
+            datasets=datasets,
         )
-        refused = self._team.begin(order)
+        refused = [*unopened, *self._team.begin(order)]
         facts = run_facts(self._environment, found, order, started, shape, self.found)
         outputs = Outputs(facts, directory, self.screen.say)
         outputs.open()
@@ -178,16 +185,43 @@ class Lead:
             order=order,
             outputs=outputs,
             conductor=Conductor(
-                plan, self._team.crew, seed=order.seed, drain_limit_s=drain_limit_s, run_time_s=run_time_s
+                plan,
+                self._team.crew,
+                seed=order.seed,
+                drain_limit_s=drain_limit_s,
+                run_time_s=run_time_s,
+                before_stage=self._flush_cache if found.flush_cache else None,
             ),
             gate=DrainGate(self._team, self._now_s, self.screen.say),
-            slo=equip.slo(found),
+            objectives=objectives(found, llm_classes(self._environment.user_classes)),
+            findings=findings,
             started_s=self._now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),
         )
         if refused:
             self._abort(run, "; ".join(refused))
         return run
+
+    def _prompts(
+        self, found: settings.Settings, plan: Sequence[Stage]
+    ) -> tuple[tuple[Dataset, ...], tuple[str, ...], list[str]]:
+        """The files of the plan's prompts, what is to be said of prompts and lengths, and what could not be opened."""
+        classes = llm_classes(self._environment.user_classes)
+        try:
+            library = self._llm.library_for(found)
+            notes = library.notes(plan, classes)
+            if self.found is None and library.wanted_tokens(plan, classes) is not None:
+                notes = (*notes, "prompt lengths are estimates: without a pre-flight nobody measured words")
+            return library.datasets(plan, classes), (*notes, *estimates(self.found)), []
+        except PromptError as error:
+            return (), (), [str(error)]
+
+    def _flush_cache(self) -> Errand:
+        """Empty the prefix cache of every server."""
+        hosts = sorted({cls.host for cls in llm_classes(self._environment.user_classes) if cls.host})
+        options = self._llm.options
+        errand: Errand = gevent.spawn(flush_caches, options, options.host or ",".join(hosts), self._llm.transport)
+        return errand
 
     # ---- the end ----
 
@@ -260,7 +294,7 @@ class Lead:
                 invalid=view.is_invalid(picture),
                 unhandled=bool(locust_log.unhandled_greenlet_exception)
                 or self._listener_errors.count + self._team.listener_errors() > 0,
-                slo_met=view.slo_met(picture) if run.slo is not None else None,
+                slo_met=view.slo_met(picture) if run.objectives is not None else None,
                 ok=ok,
                 failed=failed,
                 other_errors=bool(self._runner.exceptions) or bool(self._runner.errors),
@@ -371,7 +405,9 @@ class Lead:
             elapsed_s=self._now_s() - run.started_s,
         )
         at_epoch_ns = self._llm.clock.epoch_ns(self._llm.clock.now_ns())
-        return view.take_picture(self._team, run.conductor, run.slo, at_epoch_ns, progress, final=final)
+        return view.take_picture(
+            self._team, run.conductor, run.objectives, at_epoch_ns, progress, findings=run.findings, final=final
+        )
 
     @property
     def _headless(self) -> bool:

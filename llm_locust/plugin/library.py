@@ -151,9 +151,10 @@ class Library:
     def _wanted(self, stage: Named, spelled: str) -> Wanted:
         settings = self.settings
         of_stage = [parse_length(text) if text else None for text in (stage.input_tokens, stage.output_tokens)]
+        default_output = DEFAULT_OUTPUT if spelled == SYNTHETIC else None
         return Wanted(
             input_tokens=settings.choose("input_tokens", of_stage[0]) or DEFAULT_INPUT,
-            output_tokens=settings.choose("output_tokens", of_stage[1]) or (DEFAULT_OUTPUT if spelled == SYNTHETIC else None),
+            output_tokens=settings.choose("output_tokens", of_stage[1]) or default_output,
             shared_prefix=settings.shared_prefix,
             max_context_tokens=settings.max_context_tokens,
             count=None if self.tokenizer is None else self.tokenizer.count,

@@ -17,10 +17,12 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from llm_locust.load.options import DEFAULT_DIALECT
 from llm_locust.load.plan import OPEN_LOOP_USERS, PLAN_COLUMNS, duration_text, least_duration_s, plain_stage, plan_rows
-from llm_locust.load.preflight import Preflight, preflight
+from llm_locust.load.preflight import Preflight, measure_lengths, preflight
 from llm_locust.load.shapes import SHAPES
+from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
+from llm_locust.prompts.source import PromptError
 
 from . import equip, secrets, settings
 from .checks import ignored_proxies, llm_classes, shape_named, start_problems
@@ -73,7 +75,7 @@ def begin(environment: Any) -> None:
         SwarmCheck(environment, lead, try_server).hook()
         register(environment, board, _shape_names(environment))
     if parsed.headless or parsed.autostart:
-        lead.found = try_server(environment, found, screen)
+        lead.found = try_server(environment, found, environment.shape_class, screen)
         if lead.found is not None and lead.found.problems:
             _leave(environment, lead.found.problems)
     lead.start()
@@ -134,18 +136,27 @@ def _set_locusts_options(parsed: Any, found: Settings) -> None:
         parsed.only_summary = True
 
 
-def try_server(environment: Any, found: Settings, screen: Screen) -> Preflight | None:
-    """Run the pre-flight for every dialect and address of the user classes; None where there is nothing to try."""
+def try_server(environment: Any, found: Settings, shape: Any, screen: Screen) -> Preflight | None:
+    """Run the pre-flight for every dialect and address of the user classes; None where there is nothing to try.
+
+    Then words are measured there, where the run makes prompts of a given length.
+    """
     classes = llm_classes(environment.user_classes)
     if found.no_preflight or not classes:
         return None
     llm: LLM = environment.llm
-    options = equip.ask_options(found, llm.secrets)
+    try:
+        library = llm.open_library(found)
+        wanted_tokens = library.wanted_tokens(_stages(found, shape), classes)
+    except PromptError as error:
+        return Preflight(problems=(str(error),))
+    options = equip.ask_options(found, llm.secrets, library.tokenizer)
     if hint := ignored_proxies(found, os.environ):
         screen.say(hint)
     asked = dict.fromkeys((cls.dialect or found.dialect or DEFAULT_DIALECT, cls.host) for cls in classes)
-    results = [
-        preflight(
+    results = []
+    for dialect, host in asked:
+        result = preflight(
             options,
             dialect,
             llm.transport,
@@ -154,11 +165,17 @@ def try_server(environment: Any, found: Settings, screen: Screen) -> Preflight |
             wait_ready_s=found.wait_ready_s,
             tell=screen.say,
         )
-        for dialect, host in asked
-    ]
+        if wanted_tokens is not None and not result.problems:
+            result = measure_lengths(result, options, dialect, llm.transport, wanted_tokens, host=host)
+        results.append(result)
     for note in dict.fromkeys(note for result in results for note in result.notes):
         screen.say(note)
     return _joined(results)
+
+
+def _stages(found: Settings, shape: Any) -> Sequence[Stage]:
+    """The plan, as far as it is the suite's."""
+    return shape.plan(found) if isinstance(shape, StagedShape) else [plain_stage(found, found.users or 1)]
 
 
 def _joined(results: Sequence[Preflight]) -> Preflight:
@@ -169,14 +186,14 @@ def _joined(results: Sequence[Preflight]) -> Preflight:
         continuous_usage=all(result.continuous_usage for result in results),
         eos_ignored=all(result.eos_ignored for result in results),
         usage=all(result.usage for result in results),
+        rulers=tuple(yardstick for result in results for yardstick in result.rulers),
         notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
         problems=tuple(dict.fromkeys(problem for result in results for problem in result.problems)),
     )
 
 
 def _print_plan(environment: Any, found: Settings) -> None:
-    shape = environment.shape_class
-    stages = shape.plan(found) if isinstance(shape, StagedShape) else [plain_stage(found, found.users or 1)]
+    stages = _stages(found, environment.shape_class)
     rows = [PLAN_COLUMNS, *plan_rows(stages)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(PLAN_COLUMNS))]
     for row in rows:

@@ -22,7 +22,7 @@ from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
 
-TryServer = Callable[[Any, Settings, Screen], Preflight | None]
+TryServer = Callable[[Any, Settings, Any, Screen], Preflight | None]
 
 
 class SwarmCheck:
@@ -52,7 +52,7 @@ class SwarmCheck:
         found = of_form(found, shape)
         problems += start_problems(found, self._environment.user_classes, shape)
         if not problems:
-            self._lead.found = self._try_server(self._environment, found, self._lead.screen)
+            self._lead.found = self._try_server(self._environment, found, shape, self._lead.screen)
             problems += self._lead.found.problems if self._lead.found is not None else ()
         if problems:
             return self._refusal(problems)

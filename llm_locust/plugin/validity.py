@@ -40,7 +40,7 @@ class Circumstances:
     cpu_percent: float | None = None  # of the busiest worker
     clock_steps: int = 0  # seen by any process
     clock_uncertainty_ms: float | None = None  # of the least certain worker
-    prefix_cache: bool = False
+    notes: tuple[str, ...] = ()  # what the conductor noted while the stage ran
 
 
 class Figures:
@@ -68,7 +68,7 @@ def judge(values: Mapping[str, Value], circumstances: Circumstances) -> StageVer
     figures = Figures(values, circumstances)
     invalid = [reason for rule in INVALID_RULES if (reason := rule(figures))]
     suspect = [reason for rule in SUSPECT_RULES if (reason := rule(figures))]
-    findings = tuple(finding for rule in FINDINGS if (finding := rule(figures)))
+    findings = (*(finding for rule in FINDINGS if (finding := rule(figures))), *circumstances.notes)
     validity = Validity.INVALID if invalid else Validity.SUSPECT if suspect else Validity.VALID
     return StageVerdict(validity=validity, reasons=tuple(invalid + suspect), findings=findings)
 
@@ -174,9 +174,13 @@ def _unfinished(f: Figures) -> str | None:
 
 def _repeated_prompts(f: Figures) -> str | None:
     ratio = f.number("prompts_repeated_ratio") or 0.0
-    if not f.around.prefix_cache or ratio <= REPEATED_PROMPTS_MOST:
+    if not f.count("cached_tokens") or ratio <= REPEATED_PROMPTS_MOST:
         return None
-    return f"{ratio:.0%} of prompts repeated while a prefix cache is on (> {REPEATED_PROMPTS_MOST:.0%})"
+    cached = f.number("cached_ratio") or 0.0
+    return (
+        f"{ratio:.0%} of prompts repeated (> {REPEATED_PROMPTS_MOST:.0%}) while a prefix cache is on: "
+        f"it answered {cached:.1%} of the prompt tokens"
+    )
 
 
 def _prompt_length(f: Figures) -> str | None:
@@ -212,6 +216,13 @@ def _saturated(f: Figures) -> str | None:
     return f"SATURATED: all users busy for {f.number('cap_reached_ratio') or 0.0:.0%} of the window"
 
 
+def _perhaps_cached(f: Figures) -> str | None:
+    ratio = f.number("prompts_repeated_ratio") or 0.0
+    if ratio <= REPEATED_PROMPTS_MOST or f.number("cached_tokens") is not None:
+        return None
+    return f"{ratio:.0%} of prompts repeated: a prefix cache may have answered, the server does not say"
+
+
 INVALID_RULES: tuple[Rule, ...] = (_reports_missing, _totals, _broken_records, _worker_lost)
 SUSPECT_RULES: tuple[Rule, ...] = (
     _late_tokens,
@@ -229,4 +240,4 @@ SUSPECT_RULES: tuple[Rule, ...] = (
     _clock_steps,
     _clock_uncertain,
 )
-FINDINGS: tuple[Rule, ...] = (_saturated,)
+FINDINGS: tuple[Rule, ...] = (_saturated, _perhaps_cached)

@@ -6,17 +6,17 @@ conductor. Knows no Locust.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from llm_locust.load.conductor import Conductor
 from llm_locust.load.plan import least_duration_s
 from llm_locust.measure.aggregate import Aggregate
-from llm_locust.measure.slo import Slo
 from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageFacts, snapshot
 from llm_locust.outputs import Picture, Progress, StageVerdict, TimelineRow, Validity
 
 from .health import HealthBooks
+from .objectives import Objectives
 from .team import Team
 from .validity import Circumstances, judge, worst_of
 
@@ -51,43 +51,46 @@ def stage_facts(conductor: Conductor | None) -> dict[str, StageFacts]:
 def take_picture(
     team: Team,
     conductor: Conductor | None,
-    slo: Slo | None,
+    objectives: Objectives | None,
     at_epoch_ns: int,
     progress: Progress | None,
     *,
-    prefix_cache: bool = False,
+    findings: Sequence[str] = (),
     final: bool = False,
 ) -> Picture:
-    """Make the picture; `final`: everything has been handed in, so totals can be compared."""
+    """Make the picture; `findings` are the run's own, `final`: all has been handed in, so totals can be compared."""
     shown = snapshot(team.numbers, at_epoch_ns, stage_facts(conductor))
     applied = [] if conductor is None else conductor.applied
+    notes = {row.label: row.notes for row in applied}
     drained = {row.label for row in applied if row.drained_ns is not None}
     verdicts = {
         row.stage: replace(
-            judge(row.values, _circumstances(team, team.health, row.stage, prefix_cache)),
+            judge(row.values, _circumstances(team, team.health, row.stage, notes.get(row.stage, ()))),
             finished=final or row.stage in drained,
         )
         for row in shown.rows
         if row.name == ALL
     }
-    verdicts[RUN] = _run_verdict(team, verdicts, final)
-    judged = {} if slo is None else {row.stage: slo.verdicts(row.values) for row in shown.rows if row.name == ALL}
+    verdicts[RUN] = _run_verdict(team, verdicts, findings, final)
+    judged = {} if objectives is None else objectives.verdicts(shown.rows)
     skipped = {row.label: row.skipped for row in applied if row.skipped}
     return Picture(snapshot=shown, verdicts=verdicts, slo=judged, skipped=skipped, progress=progress)
 
 
-def _circumstances(team: Team, health: HealthBooks, stage: str, prefix_cache: bool) -> Circumstances:
+def _circumstances(team: Team, health: HealthBooks, stage: str, notes: Sequence[str]) -> Circumstances:
     book = health.of(stage)
     return Circumstances(
         loop_lag_p99_ms=book.loop_lag_p99_ms,
         cpu_percent=book.cpu_percent,
         clock_steps=book.clock_steps,
         clock_uncertainty_ms=team.clock_uncertainty_ms(),
-        prefix_cache=prefix_cache,
+        notes=tuple(notes),
     )
 
 
-def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], final: bool) -> StageVerdict:
+def _run_verdict(
+    team: Team, verdicts: dict[str, StageVerdict], findings: Sequence[str], final: bool
+) -> StageVerdict:
     """The run's: its worst stage's, and what concerns no single stage."""
     around = Circumstances(
         reports_missing=team.reports_missing(),
@@ -97,6 +100,7 @@ def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], final: bool) -> 
     )
     at_large = judge({}, around)
     verdict = worst_of(verdicts, at_large.reasons)
+    verdict = replace(verdict, findings=(*findings, *verdict.findings))
     if around.users_replaced:
         verdict = replace(verdict, findings=(*around.workers_lost, *verdict.findings))
     return verdict

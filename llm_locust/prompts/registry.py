@@ -18,6 +18,7 @@ import numpy as np
 
 from llm_locust.prompts.lengths import Length, fixed
 from llm_locust.prompts.rows import ConstantText, Keep, open_csv, open_jsonl, open_lines
+from llm_locust.prompts.ruler import Ruler
 from llm_locust.prompts.sharegpt import ShareGPT
 from llm_locust.prompts.source import PromptError, PromptSource
 from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix, Synthetic
@@ -27,6 +28,7 @@ from llm_locust.protocol.types import PromptRequest
 Opener = Callable[..., PromptSource]
 
 ENTRY_POINTS = "llm_locust.prompts"
+SPEED_BENCHMARK_OUTPUT = fixed(2048)
 SPEED_BENCHMARK_TOKENS = (1, 6144, 14336, 30720)
 _CHARACTERS_PER_TOKEN = 4  # where no tokenizer is at hand: the usual ratio of English text
 
@@ -46,34 +48,50 @@ class Wanted:
     count: Callable[[str], int] | None = None
 
 
+ANYTHING = Wanted()
+
+
 class WithOutputTokens:
     """Another source's prompts with the output length that the run asks for."""
 
-    def __init__(self, source: PromptSource, length: Length, seed: int) -> None:
+    def __init__(self, source: PromptSource, length: Length, seed: int = 0) -> None:
         self._source, self._length, self._seed = source, length, seed
-        self.size, self.digest, self.notes = source.size, source.digest, source.notes
+        self.size = getattr(source, "size", None)
+        self.digest: str = getattr(source, "digest", "")
+        self.notes: tuple[str, ...] = getattr(source, "notes", ())
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+    def prepared(self, seed: int, _ruler: Ruler) -> WithOutputTokens:
+        """Return this source for a run's seed."""
+        return WithOutputTokens(self._source, self._length, seed)
+
+    def prompt(self, index: int) -> PromptRequest:
         """Return the source's prompt with the run's own output limit."""
-        generator = np.random.Generator(np.random.PCG64([self._seed, 6, int(warmup), index]))
-        prompt = self._source.prompt(index, warmup=warmup)
+        generator = np.random.Generator(np.random.PCG64([self._seed, 6, index]))
+        prompt = self._source.prompt(index)
         return msgspec.structs.replace(prompt, output_tokens=self._length.sample(generator))
 
 
+@dataclass(frozen=True)
 class SpeedBenchmark:
     """Prompts of 1, 6144, 14336 and 30720 tokens in turn."""
 
+    sources: tuple[Synthetic, ...]
     size: int | None = None
-    digest = ""
+    digest: str = ""
     notes: tuple[str, ...] = ()
 
-    def __init__(self, wanted: Wanted) -> None:
-        output = wanted.output_tokens or fixed(2048)
-        self._sources = [Synthetic(fixed(tokens), output, seed=wanted.seed) for tokens in SPEED_BENCHMARK_TOKENS]
+    @property
+    def mean_input_tokens(self) -> int:
+        """The usual length of its prompts."""
+        return sum(SPEED_BENCHMARK_TOKENS) // len(SPEED_BENCHMARK_TOKENS)
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+    def prepared(self, seed: int, ruler: Ruler) -> SpeedBenchmark:
+        """Return this source for a run's seed and a measured ruler."""
+        return SpeedBenchmark(tuple(source.prepared(seed, ruler) for source in self.sources))
+
+    def prompt(self, index: int) -> PromptRequest:
         """Return the prompt whose length is next in turn."""
-        return self._sources[index % len(self._sources)].prompt(index, warmup=warmup)
+        return self.sources[index % len(self.sources)].prompt(index)
 
 
 _KINDS: dict[str, Opener] = {
@@ -94,13 +112,14 @@ def kinds() -> tuple[str, ...]:
     return tuple(sorted({"synthetic", "speed-benchmark", "text", *_KINDS, *_TRACES, *added}))
 
 
-def open_prompts(spelled: str, wanted: Wanted) -> PromptSource:
+def open_prompts(spelled: str, wanted: Wanted = ANYTHING) -> PromptSource:
     """Open the source of prompts that `--llm-prompts` names. Raises PromptError before any load."""
     kind, _, rest = spelled.partition(":")
     if spelled in ("", "synthetic"):
         return Synthetic(wanted.input_tokens, wanted.output_tokens, wanted.shared_prefix, wanted.seed)
     if spelled == "speed-benchmark":
-        return SpeedBenchmark(wanted)
+        output = wanted.output_tokens or SPEED_BENCHMARK_OUTPUT
+        return SpeedBenchmark(tuple(Synthetic(fixed(n), output, seed=wanted.seed) for n in SPEED_BENCHMARK_TOKENS))
     if kind == "text":
         return _with_output(_constant(rest), wanted)
     if kind in _TRACES:

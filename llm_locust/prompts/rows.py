@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from llm_locust.prompts.source import PromptError, require_rows, row_of, skip_notes
+from llm_locust.prompts.source import PromptError, require_rows, skip_notes
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import Message, PromptRequest
 
@@ -58,9 +58,9 @@ class RowDataset:
         self.digest = file.digest
         self.notes = skip_notes(skipped, path)
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+    def prompt(self, index: int) -> PromptRequest:
         """Read the prompt of one request from the file."""
-        offset, length = self._places[row_of(index, len(self._places), warmup=warmup)].tolist()
+        offset, length = self._places[index % len(self._places)].tolist()
         prompt = self._parse(self._file.read(offset, length))
         if prompt is None:
             raise PromptError(f"{self._file.path} was changed while it was in use")
@@ -79,7 +79,7 @@ class ConstantText:
         self._prompt = PromptRequest(text=text)
         self.digest = ""
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+    def prompt(self, index: int) -> PromptRequest:
         """Return the one prompt."""
         return self._prompt
 

@@ -8,12 +8,16 @@ hand (a local tokenizer, or the server's own), the words are proved with it once
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llm_locust.prompts.words import WORDS
 
 Count = Callable[[str], int]
+
+OPENERS = tuple(string.ascii_uppercase)
+"""What a text opens with: a word without a blank before it may be several tokens, a lone letter is one everywhere."""
 
 _GROUP = 32
 _FEWEST_WORDS = 64
@@ -31,7 +35,7 @@ class Ruler:
     """How many words make how many tokens.
 
     `tokens_per_word` is 1.0 where the words were proved; `overhead_tokens` is what a chat template
-    adds to each request, taken off the wanted length.
+    (and a begin token) adds to each request, taken off the wanted length. `source` says how it was found.
     """
 
     words: tuple[str, ...]
@@ -69,8 +73,8 @@ def prove(count: Count, source: str, *, overhead_tokens: int = 0) -> Ruler:
             f"{source}: only {len(good)} common words are one token each; exact lengths need {_FEWEST_WORDS}"
         )
     words = tuple(sorted(good))
-    scrambled = _joined([words[(i * 37) % len(words)] for i in range(4 * len(words))])
-    if count(scrambled) - constant != 4 * len(words):
+    scrambled = OPENERS[-1] + _joined([words[(i * 37) % len(words)] for i in range(4 * len(words))])
+    if count(scrambled) - constant != 1 + 4 * len(words):
         raise RulerError(f"{source}: the tokens of words do not add up, so no exact length can be made")
     return Ruler(words, 1.0, overhead_tokens + constant, source)
 
@@ -118,4 +122,5 @@ def calibrate(ask: Count, wanted_tokens: int, *, words: tuple[str, ...] = WORDS)
 
 def calibration_text(words: tuple[str, ...], size: int, turn: int) -> str:
     """Make the text of one calibration request: `size` words, another order for each turn."""
-    return " ".join(words[(i * 31 + turn * 7) % len(words)] for i in range(size))
+    following = [words[(i * 31 + turn * 7) % len(words)] for i in range(size - 1)]
+    return " ".join([OPENERS[turn % len(OPENERS)], *following])

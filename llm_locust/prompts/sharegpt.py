@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from llm_locust.prompts.rows import Keep
-from llm_locust.prompts.source import PromptError, require_rows, row_of, skip_notes
+from llm_locust.prompts.source import PromptError, require_rows, skip_notes
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import Message, PromptRequest
 
@@ -62,9 +62,9 @@ class ShareGPT:
         self.digest = hashlib.sha256(self._map).hexdigest()[:16]
         self.notes = skip_notes(skipped, path)
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
+    def prompt(self, index: int) -> PromptRequest:
         """Decode the prompt of one request."""
-        row = self._rows[row_of(index, len(self._rows), warmup=warmup)]
+        row = self._rows[index % len(self._rows)]
         prompt = conversation(msgspec.json.decode(row), first_only=self._first_only)
         if isinstance(prompt, str):
             raise PromptError(f"the ShareGPT file was changed while it was in use: {prompt}")

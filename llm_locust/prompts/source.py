@@ -33,8 +33,8 @@ class PromptSource(Protocol):
     @property
     def notes(self) -> tuple[str, ...]: ...
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
-        """Return the prompt of one request; warm-up requests have prompts of their own."""
+    def prompt(self, index: int) -> PromptRequest:
+        """Return the prompt of one request. No index comes twice in a run, the warm-up's included."""
         ...
 
 
@@ -43,11 +43,6 @@ class TraceSource(PromptSource, Protocol):
 
     @property
     def arrivals_s(self) -> npt.NDArray[np.float64]: ...
-
-
-def row_of(index: int, size: int, *, warmup: bool) -> int:
-    """Choose the row of a request: the measured part from the front, the warm-up from the end, both wrapping."""
-    return (size - 1 - index) % size if warmup else index % size
 
 
 def skip_notes(skipped: Counter[str], path: Path) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Synthetic prompts: exact token length, unique by default, with a shared prefix where asked for.
 
-A prompt is a function of (seed, stage salt, index) alone: every worker makes the same prompt for
-the same index, and no two indices share a prefix unless they are told to. Long texts are joined
+A prompt is a function of (seed, index) alone: every worker makes the same prompt for the same
+index, and no two indices share a prefix unless they are told to. Long texts are joined
 from prepared phrases, so that a 120,000-token prompt takes about a millisecond.
 """
 
@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from llm_locust.prompts.lengths import Length, fixed, parse_length
-from llm_locust.prompts.ruler import ASSUMED, Ruler
+from llm_locust.prompts.ruler import ASSUMED, OPENERS, Ruler
 from llm_locust.protocol.types import PromptRequest
 
 _HEAD_WORDS = 32  # drawn word by word: the part that makes a prompt unique for a prefix cache
 _PHRASE_WORDS = 32
 _PHRASES = 2048
-_WARMUP_SALT = 0x5EED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +57,41 @@ class Synthetic:
     notes: tuple[str, ...] = ()
     _phrases: list[str] = field(default_factory=list, compare=False, repr=False)
 
+    @property
+    def mean_input_tokens(self) -> int:
+        """The usual length of its prompts."""
+        return round(self.input_tokens.mean)
+
     def prepared(self, seed: int, ruler: Ruler) -> Synthetic:
         """Return this source for a run's seed and a measured ruler."""
         return replace(self, seed=seed, ruler=ruler, _phrases=[])
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
-        """Make the prompt of one request. The warm-up's prompts never come again in the measured part.
+    def prompt(self, index: int) -> PromptRequest:
+        """Make the prompt of one request.
 
         Cost: about 40 µs, and 10 ns a token beyond the first 32.
         """
-        generator = np.random.Generator(np.random.PCG64([self.seed, _WARMUP_SALT if warmup else 0, index]))
+        generator = np.random.Generator(np.random.PCG64([self.seed, 0, index]))
         tokens = self.input_tokens.sample(generator)
         words = self.ruler.words_for(tokens)
         shared = min(words, round(words * self.shared_prefix.ratio))
         parts: list[str] = []
         if shared:
             group = int(generator.integers(self.shared_prefix.groups))
-            parts.append(self._text(np.random.Generator(np.random.PCG64([self.seed, 1, group])), shared))
+            parts.append(self._text(np.random.Generator(np.random.PCG64([self.seed, 1, group])), shared, opens=True))
         if words > shared:
-            parts.append(self._text(generator, words - shared))
+            parts.append(self._text(generator, words - shared, opens=not shared))
         output = self.output_tokens.sample(generator) if self.output_tokens else None
         return PromptRequest(text=" ".join(parts), input_tokens=tokens, output_tokens=output)
 
-    def _text(self, generator: np.random.Generator, words: int) -> str:
-        """Join `words` words: the first ones drawn singly, then whole phrases, then the rest singly."""
+    def _text(self, generator: np.random.Generator, words: int, *, opens: bool) -> str:
+        """Join `words` words: the first ones drawn singly, then whole phrases; `opens`: a text begins here."""
         vocabulary = self.ruler.words
         phrases, singles = divmod(max(0, words - _HEAD_WORDS), _PHRASE_WORDS)
         drawn = generator.integers(len(vocabulary), size=min(words, _HEAD_WORDS) + singles).tolist()
         parts = [vocabulary[i] for i in drawn]
+        if opens:
+            parts[0] = OPENERS[drawn[0] % len(OPENERS)]
         if phrases:
             stock = self._stock()
             parts += [stock[i] for i in generator.integers(len(stock), size=phrases).tolist()]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from llm_locust.prompts.ruler import ASSUMED, Ruler
+from llm_locust.prompts.ruler import ASSUMED, OPENERS, Ruler
 from llm_locust.prompts.source import PromptError
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import PromptRequest
@@ -60,33 +60,40 @@ class Trace:
         """Return the trace played `speed` times as fast."""
         return replace(self, arrivals_s=self.arrivals_s / speed)
 
-    def prompt(self, index: int, *, warmup: bool = False) -> PromptRequest:
-        """Make the prompt of one request; warm-up prompts have the lengths, but texts of their own."""
+    @property
+    def mean_input_tokens(self) -> int:
+        """The usual length of its prompts."""
+        return round(float(self.input_tokens.mean()))
+
+    def prompt(self, index: int) -> PromptRequest:
+        """Make the prompt of one request."""
         row = index % len(self.arrivals_s)
         tokens = int(self.input_tokens[row])
         words = self.ruler.words_for(tokens)
         parts: list[str] = []
-        if not warmup:
-            for block in self.blocks[row]:
-                if words <= 0:
-                    break
-                parts.append(self._block(block, min(words, BLOCK_TOKENS)))
-                words -= BLOCK_TOKENS
+        for block in self.blocks[row]:
+            if words <= 0:
+                break
+            parts.append(self._block(block, min(words, BLOCK_TOKENS), opens=not parts))
+            words -= BLOCK_TOKENS
         if words > 0:
-            generator = np.random.Generator(np.random.PCG64([self.seed, 3 if warmup else 4, index]))
-            parts.append(self._words(generator, words))
+            generator = np.random.Generator(np.random.PCG64([self.seed, 4, index]))
+            parts.append(self._words(generator, words, opens=not parts))
         output = max(1, int(self.output_tokens[row]))
         return PromptRequest(text=" ".join(parts), input_tokens=tokens, output_tokens=output)
 
-    def _block(self, block: int, words: int) -> str:
+    def _block(self, block: int, words: int, *, opens: bool) -> str:
         """The first `words` words of a block's text: the same for the same id (64 bits and more)."""
         generator = np.random.Generator(np.random.PCG64([self.seed, 5, block]))
-        return self._words(generator, words)
+        return self._words(generator, words, opens=opens)
 
-    def _words(self, generator: np.random.Generator, words: int) -> str:
+    def _words(self, generator: np.random.Generator, words: int, *, opens: bool) -> str:
         vocabulary = self.ruler.words
-        drawn = generator.integers(len(vocabulary), size=max(words, BLOCK_TOKENS))[:words]
-        return " ".join([vocabulary[i] for i in drawn.tolist()])
+        drawn = generator.integers(len(vocabulary), size=max(words, BLOCK_TOKENS))[:words].tolist()
+        parts = [vocabulary[i] for i in drawn]
+        if opens:
+            parts[0] = OPENERS[drawn[0] % len(OPENERS)]
+        return " ".join(parts)
 
 
 def open_mooncake(path: Path) -> Trace:

@@ -109,7 +109,7 @@ class Seen:
 def client_for(options: AskOptions, *, dialect: str | None = None, gate: Gate | None = None) -> Seen:
     """Make a client as a user of that dialect has it."""
     around = Around(options, gate=gate)
-    user = SimpleNamespace(dialect=dialect, prompts=None, host=None, context=dict)
+    user = SimpleNamespace(dialect=dialect, prompts=None, name=None, host=None, context=dict)
     hook = EventHook()  # type: ignore[no-untyped-call]  # Locust's is not annotated
     seen = Seen(LLMClient(user, around, hook), around, user)
     hook.add_listener(lambda **kwargs: seen.events.append(kwargs))  # type: ignore[no-untyped-call]

@@ -14,7 +14,8 @@ from llm_locust.load.endpoint import Endpoints, base_of, endpoint_url, shown_url
 from llm_locust.load.flight import asked_facts, build_body
 from llm_locust.load.gate_types import Ticket
 from llm_locust.measure.record import Outcome
-from llm_locust.prompts import synthetic
+from llm_locust.prompts import Ruler, synthetic
+from llm_locust.prompts.ruler import ASSUMED
 from llm_locust.protocol import BodyOptions, Message, PromptRequest, dialect_names, get_dialect
 from llm_locust.wire.types import Exchange
 
@@ -96,8 +97,11 @@ def test_wrong_conversation_is_a_bug_of_the_task(wrong: list[object]) -> None:
         chat_prompt(wrong, None, None)  # type: ignore[arg-type]
 
 
+HERE = ("openai-chat", "")
+
+
 class Named:
-    """A source that knows nothing of a warm-up."""
+    """The least that a source must be."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -106,40 +110,56 @@ class Named:
         return PromptRequest(text=f"{self.name} {index}")
 
 
-def ticket(index: int = 0, *, stage: str = "a", phase: str = "steady", prompts: object = None) -> Ticket:
-    return Ticket(index=index, stage=stage, phase=phase, prompts=prompts)  # type: ignore[arg-type]
+def ticket(index: int = 0, *, place: int | None = None, stage: str = "a", prompts: object = None) -> Ticket:
+    return Ticket(index=index, place=place, stage=stage, phase="steady", prompts=prompts)  # type: ignore[arg-type]
 
 
-def test_prompt_comes_from_option_stage_class_or_default() -> None:
-    """In this order."""
-    of_run, of_stage, of_class = Named("run"), Named("stage"), Named("class")
-    given, plain = Desk(seed=1, option=of_run), Desk(seed=1)  # type: ignore[arg-type]
+def test_prompt_comes_from_the_stage_the_class_or_the_default() -> None:
+    """In this order; a class's goes through what the options ask of it, a stage's has been through it."""
+    of_stage, of_class = Named("stage"), Named("class")
+    plain, adapting = Desk(seed=1), Desk(seed=1, adapt=lambda source: Named("adapted"))  # type: ignore[arg-type]
     taken = [
-        given.prompt(of_class, ticket(prompts=of_stage)),  # type: ignore[arg-type]
-        plain.prompt(of_class, ticket(prompts=of_stage)),  # type: ignore[arg-type]
-        plain.prompt(of_class, ticket()),  # type: ignore[arg-type]
+        plain.prompt(of_class, ticket(prompts=of_stage), HERE),  # type: ignore[arg-type]
+        plain.prompt(of_class, ticket(), HERE),  # type: ignore[arg-type]
+        adapting.prompt(of_class, ticket(), HERE),  # type: ignore[arg-type]
+        adapting.prompt(of_class, ticket(prompts=of_stage), HERE),  # type: ignore[arg-type]
     ]
-    assert [prompt.text for prompt, _ in taken] == ["run 0", "stage 0", "class 0"]
-    default, _ = plain.prompt(None, ticket())
+    assert [prompt.text for prompt, _ in taken] == ["stage 0", "class 0", "adapted 0", "stage 0"]
+    default, _ = plain.prompt(None, ticket(), HERE)
     assert (default.input_tokens, default.output_tokens) == (1024, 2048)
 
 
-def test_synthetic_prompts_differ_by_stage_phase_and_seed_and_repeat_by_index() -> None:
+def test_prompt_has_the_length_that_its_server_counts() -> None:
+    """A chat template's tokens are taken off where they were measured, and only there."""
+    rulers = {HERE: Ruler(ASSUMED.words, 1.0, 12, "test"), ("openai-completions", ""): ASSUMED}
+    desk, source = Desk(seed=1, rulers=rulers), synthetic(100)
+    chat, _ = desk.prompt(source, ticket(), HERE)
+    plain, _ = desk.prompt(source, ticket(), ("openai-completions", ""))
+    assert [len(str(prompt.text).split()) for prompt in (chat, plain)] == [88, 100]
+
+
+def test_rows_go_on_where_the_stage_before_left_off() -> None:
+    """The indices of requests jump between stages, the places in a file do not."""
+    desk, source = Desk(seed=1), Named("row")
+    taken = [desk.prompt(source, ticket(10_003, place=7, stage="b"), HERE)[0].text]  # type: ignore[arg-type]
+    assert taken == ["row 7"]
+
+
+def test_synthetic_prompts_differ_by_stage_and_seed_and_repeat_by_index() -> None:
     """A prefix cache must not answer one with another; every process makes the same."""
     source = synthetic(input_tokens=32, output_tokens=4)
     desk = Desk(seed=1)
     texts = [
-        chosen.prompt(source, asked)[0].text
+        chosen.prompt(source, asked, HERE)[0].text
         for chosen, asked in (
             (desk, ticket(3)),
             (desk, ticket(4)),
             (desk, ticket(3, stage="b")),
-            (desk, ticket(3, phase="warmup")),
             (Desk(seed=2), ticket(3)),
         )
     ]
-    assert len(set(texts)) == 5
-    assert Desk(seed=1).prompt(source, ticket(3))[0].text == texts[0]
+    assert len(set(texts)) == 4
+    assert Desk(seed=1).prompt(source, ticket(3), HERE)[0].text == texts[0]
 
 
 def test_prompt_of_a_finite_source_is_repeated_beyond_its_size() -> None:
@@ -149,7 +169,8 @@ def test_prompt_of_a_finite_source_is_repeated_beyond_its_size() -> None:
         size = 2
 
     desk, source = Desk(seed=1), Two("two")
-    assert [desk.prompt(source, ticket(index))[1] for index in range(4)] == [False, False, True, True]  # type: ignore[arg-type]
+    repeated = [desk.prompt(source, ticket(index), HERE)[1] for index in range(4)]  # type: ignore[arg-type]
+    assert repeated == [False, False, True, True]
 
 
 # ---- bodies ----

@@ -132,10 +132,9 @@ def test_lines_leave_out_the_blank_ones_and_openqa_reads_questions(write: Write)
     assert texts(open_prompts(f"openqa:{path}", Wanted())) == ["Why?"]
 
 
-def test_warmup_reads_from_the_end_so_that_the_measured_part_starts_fresh(write: Write) -> None:
-    source = open_prompts(str(write("l.txt", b"a\nb\nc\nd\n")), Wanted())
+def test_rows_come_in_their_order_and_again_from_the_front(write: Write) -> None:
+    source = open_prompts(str(write("l.txt", b"a\nb\nc\nd\n")))
     assert [source.prompt(i).text for i in range(5)] == ["a", "b", "c", "d", "a"]
-    assert [source.prompt(i, warmup=True).text for i in range(2)] == ["d", "c"]
 
 
 def test_rows_beyond_the_context_are_skipped_and_counted(write: Write) -> None:

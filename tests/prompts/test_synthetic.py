@@ -30,11 +30,6 @@ def test_prompts_differ_within_their_first_sixteen_tokens() -> None:
     assert len(heads) == 3000
 
 
-def test_warmup_prompts_never_come_again_in_the_measured_part() -> None:
-    source = synthetic(64).prepared(1, ASSUMED)
-    assert not {source.prompt(i, warmup=True).text for i in range(500)} & {source.prompt(i).text for i in range(500)}
-
-
 def test_shared_prefix_takes_its_ratio_of_each_prompt_and_no_more() -> None:
     source = synthetic(100, shared_prefix=0.25).prepared(1, ASSUMED)
     first, second = words(source.prompt(0).text), words(source.prompt(1).text)
