@@ -84,10 +84,17 @@ def in_main_greenlet() -> bool:
 class DrainGate:
     """One drain per run; safe to enter again, from other greenlets and by Ctrl-C."""
 
-    def __init__(self, crowd: Drainable, now_s: Callable[[], float], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        crowd: Drainable,
+        now_s: Callable[[], float],
+        say: Callable[[str], None],
+        sleep: Callable[[float], object] = gevent.sleep,
+    ) -> None:
         self._crowd = crowd
         self._now_s = now_s
         self._say = say
+        self._sleep = sleep
         self._begun = False
         self._passed = False
         self._done = Event()
@@ -132,7 +139,7 @@ class DrainGate:
             self._tell(cause, limit_s)
         while not self._crowd.handed_in():
             try:
-                gevent.sleep(LOOK_EVERY_S)
+                self._sleep(LOOK_EVERY_S)
             except KeyboardInterrupt:
                 if self._cut_at_s is not None:
                     return

@@ -6,10 +6,12 @@ FAKE_STREAM_S: length of a stream. FAKE_FAIL=1: every request fails.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import gevent
 from locust import constant, task
 
+from llm_locust.load.gate_types import Ticket
 from llm_locust.load.users import LLMUser
 from llm_locust.measure.finish import Samples
 from llm_locust.measure.record import Outcome, RequestRecord
@@ -48,7 +50,7 @@ class FakeUser(LLMUser):
             self._book(here, ticket, timeline, start_ns, outcome)
             here.gate.finished(self, ticket, outcome)
 
-    def _book(self, here, ticket, timeline, start_ns, outcome) -> None:
+    def _book(self, here: Any, ticket: Ticket, timeline: Timeline, start_ns: int, outcome: Outcome) -> None:
         end_ns = get_clock().now_ns()
         found = timeline.analyse(1)
         seen = len(timeline)

@@ -11,6 +11,7 @@ import re
 import time
 import urllib.parse
 import urllib.request
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,10 @@ from .lab import Lab, Locust, free_port, until
 
 KEY = "sk-canary-7f3a"
 HEADER = "header-canary-51c8"
+
+
+def _has_runs(lab: Lab, number: int) -> bool:
+    return len(lab.runs) == number
 
 
 class Page:
@@ -71,7 +76,7 @@ def test_second_run_makes_a_second_set_of_files(lab: Lab, forked: bool) -> None:
     page = Page(lab, forked=forked, env={"FAKE_STREAM_S": "1"})
     for run in (1, 2):
         assert page.swarm()["success"]
-        until(lambda run=run: len(lab.runs) == run, 20, lambda: page.locust.output)
+        until(partial(_has_runs, lab, run), 20, lambda: page.locust.output)
         time.sleep(2.5)
         page.press("/stop")
         until(lambda: lab.state() == "stopped", 20, lambda: page.locust.output)

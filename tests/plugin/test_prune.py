@@ -20,7 +20,7 @@ def size_of(stats: locust_stats.RequestStats) -> int:
 def test_statistics_stay_flat_over_twelve_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     """8 rows, a report each 3 s: after 12 h no bigger than after the first hour; current rates are untouched."""
     now: list[float] = [1_700_000_000.0]
-    monkeypatch.setattr(locust_stats.time, "time", lambda: now[0])
+    monkeypatch.setattr("locust.stats.time.time", lambda: now[0])
     master = locust_stats.RequestStats()
     after_one_hour = 0
     for report in range(12 * 1200):

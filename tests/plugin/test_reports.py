@@ -91,7 +91,8 @@ def test_inbox_misses_the_last_reports_when_the_worker_says_it_sent_more() -> No
 )
 def test_every_delta_is_applied_once_under_any_loss_and_repetition(losses: list[tuple[bool, bool, bool]]) -> None:
     """Messages and answers may be lost or come twice: the sum is right in the end, and never too high before."""
-    outbox, inbox, applied = Outbox("run"), Inbox("run"), []
+    outbox, inbox = Outbox("run"), Inbox("run")
+    applied: list[int] = []
 
     def exchange(lost: bool, twice: bool, answer_lost: bool) -> None:
         message = outbox.message()

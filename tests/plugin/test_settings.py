@@ -43,9 +43,10 @@ def parse(*args: str, environ: dict[str, str] | None = None, monkeypatch: Any = 
     for name, value in (environ or {}).items():
         monkeypatch.setenv(name, value)
     parser = argument_parser.get_empty_argument_parser(add_help=False, default_config_files=[])
-    argument_parser.setup_parser_arguments(parser)
+    argument_parser.setup_parser_arguments(parser)  # type: ignore[no-untyped-call]  # locust's
     options.register(parser)
-    return parser.parse_args(list(args))
+    parsed: Namespace = parser.parse_args(list(args))
+    return parsed
 
 
 def test_settings_have_the_defaults_of_the_option_table() -> None:

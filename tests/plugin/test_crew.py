@@ -1,0 +1,160 @@
+"""The master's crew: who is told what, and what the conductor may believe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from llm_locust.load.arrivals import ArrivalSpec
+from llm_locust.load.deal import RESHARE_LEAD_NS
+from llm_locust.load.stage import DRAIN, STEADY, StageOrder, Tally
+from llm_locust.plugin.crew import MasterCrew
+
+
+class Worker:
+    """A worker that remembers what it was sent."""
+
+    def __init__(self, name: str, users: int) -> None:
+        self.name = name
+        self.users = users
+        self.acked_version = 0
+        self.marks_seen = 0
+        self.tallies: dict[str, Tally] = {}
+        self.told_ns = 0
+        self.sent: list[tuple[str, Any]] = []
+
+    def send(self, message: str, data: Any) -> None:
+        """Remember it."""
+        self.sent.append((message, data))
+
+    def orders(self) -> list[StageOrder]:
+        """The stages it was told."""
+        return [StageOrder.from_message(data["order"]) for message, data in self.sent if message == "llm_stage"]
+
+    def tell(self, label: str, **counts: Any) -> None:
+        """Report a row."""
+        self.tallies[label] = Tally(number=0, label=label, **counts)
+
+
+class Bench:
+    """A crew over some workers, on a clock of its own."""
+
+    def __init__(self, *workers: Worker) -> None:
+        self.workers = list(workers)
+        self.at_ns = 0
+        self.crew = MasterCrew(lambda: self.workers, self, lambda: self.at_ns, lambda: (None, None))
+
+    @property
+    def user_count(self) -> int:
+        """Users of all workers."""
+        return sum(worker.users for worker in self.workers)
+
+
+def order(number: int = 0, **changes: Any) -> StageOrder:
+    """A stage without its dealing."""
+    made = StageOrder(number=number, label="a", worker="", users=4, shares=(), seed=1)
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_stage_is_dealt_by_users_and_dealt_again_when_it_opens() -> None:
+    """Before users run every worker counts the same; at the opening the shares are as the users are."""
+    one, two = Worker("one", 0), Worker("two", 0)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(), 10)
+    assert [worker.orders()[-1].quota for worker in (one, two)] == [5, 5]
+    one.users, two.users = 3, 1
+    bench.crew.open(1_000, STEADY)
+    assert [worker.orders()[-1].quota for worker in (one, two)] == [8, 2]
+    assert one.orders()[-1].weights == (("one", 3), ("two", 1))
+    assert one.sent[-1] == ("llm_open", {"at_ns": 1_000, "phase": STEADY, "label": "a", "mark": 1})
+
+
+def test_stage_is_acknowledged_when_every_worker_has_the_newest() -> None:
+    """An acknowledgement of an older sending does not count."""
+    one, two = Worker("one", 1), Worker("two", 1)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(), None)
+    one.acked_version = two.acked_version = 1
+    assert bench.crew.acked(0)
+    bench.crew.send_stage(order(label="b"), None)
+    assert not bench.crew.acked(0)
+    two.acked_version = 2
+    assert not bench.crew.acked(0)
+    one.acked_version = 2
+    assert bench.crew.acked(0)
+    assert not bench.crew.acked(1)
+
+
+def test_row_is_told_when_every_worker_has_told_it() -> None:
+    """What all must have reached is not told by some."""
+    one, two = Worker("one", 1), Worker("two", 1)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(), None)
+    one.tell("a", issued=3, warm=True)
+    assert bench.crew.tally("a") is None
+    two.tell("a", issued=4, warm=False)
+    merged = bench.crew.tally("a")
+    assert merged is not None
+    assert (merged.issued, merged.warm) == (7, False)
+
+
+def test_row_is_not_drained_by_what_was_told_before_the_mark() -> None:
+    """A tally from before the gate closed says "drained" of a gate that had not opened."""
+    one = Worker("one", 1)
+    bench = Bench(one)
+    bench.crew.send_stage(order(), None)
+    bench.crew.open(0, STEADY)
+    bench.crew.mark("a", DRAIN, 5)
+    one.tell("a", drained=True, exhausted=True)
+    one.marks_seen = 1
+    told = bench.crew.tally("a")
+    assert told is not None
+    assert not told.drained
+    one.marks_seen = 2
+    told = bench.crew.tally("a")
+    assert told is not None
+    assert told.drained
+
+
+def test_late_worker_is_told_everything_in_order_and_gets_a_share() -> None:
+    """Stage first, then what was announced since; its users get arrivals from an index that nobody used."""
+    one = Worker("one", 2)
+    bench = Bench(one)
+    bench.crew.send_stage(order(arrivals=ArrivalSpec("constant", 0.0), profile=((0.0, 10.0),)), None)
+    bench.crew.open(0, STEADY)
+    late = Worker("late", 0)
+    bench.workers.append(late)
+    bench.crew.welcome(late)
+    assert [message for message, _ in late.sent] == ["llm_stage", "llm_open"]
+    assert late.orders()[-1].own_users == 0
+    late.users = 2
+    bench.at_ns = 3_000_000_000
+    bench.crew.follow_users()
+    shares = late.orders()[-1].shares
+    assert shares[-1][1] == (("one", 2), ("late", 2))
+    ahead_s = RESHARE_LEAD_NS / 1e9
+    assert shares[-1][0] == round((3 + ahead_s) * 10)  # 10 a second
+
+
+def test_lost_worker_leaves_its_quota_and_what_fell_due_is_counted() -> None:
+    """Quota that was not issued goes to the others; arrivals due since its last word are unissued."""
+    one, two = Worker("one", 1), Worker("two", 1)
+    bench = Bench(one, two)
+    constant = order(arrivals=ArrivalSpec("constant", 0.0), profile=((0.0, 10.0),))
+    bench.crew.send_stage(constant, 100)
+    bench.crew.open(0, STEADY)
+    two.tell("a", steady_issued=10, issued=10, in_flight=1)
+    two.told_ns = 2_000_000_000
+    bench.workers.remove(two)
+    bench.at_ns = 5_000_000_000
+    bench.crew.lost(two)
+    assert one.orders()[-1].quota == 90
+    unissued = bench.crew.take_unissued()
+    ahead_s = RESHARE_LEAD_NS / 1e9
+    assert abs(unissued["a"] - (5 + ahead_s - 2) * 10 / 2) <= 1  # every other one of 10 a second
+    assert not bench.crew.take_unissued()
+    one.tell("a", issued=40)
+    merged = bench.crew.tally("a")
+    assert merged is not None
+    assert (merged.issued, merged.in_flight) == (50, 0)
