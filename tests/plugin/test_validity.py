@@ -82,10 +82,10 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         "2 unfinished and 5 not started: 7% of those started (> 5%)",
     ),
     "repeated prompts": (
-        {"prompts_repeated_ratio": 0.06},
-        {"prefix_cache": True},
+        {"prompts_repeated_ratio": 0.06, "cached_tokens": 9, "cached_ratio": 0.25},
+        {},
         Validity.SUSPECT,
-        "6% of prompts repeated while a prefix cache is on (> 5%)",
+        "6% of prompts repeated (> 5%) while a prefix cache is on: it answered 25.0% of the prompt tokens",
     ),
     "prompt length": (
         {"input_length_error_ratio": 0.06},
@@ -125,7 +125,8 @@ WITHIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "window": ({"window_e2e_ratio": 3.0}, {}),
     "unfinished": ({"unfinished_ratio": 0.05}, {}),
     "worker lost, users replaced": ({}, {"workers_lost": ("w2",), "users_replaced": True}),
-    "repeated prompts without a cache": ({"prompts_repeated_ratio": 1.0}, {}),
+    "repeated prompts without a cache": ({"prompts_repeated_ratio": 1.0, "cached_tokens": 0}, {}),
+    "few prompts repeated": ({"prompts_repeated_ratio": 0.05, "cached_tokens": 9}, {}),
     "one token source": ({"tokens_from_usage": 7, "tokens_from_chunks": 0}, {}),
     "clock offset": ({}, {"clock_uncertainty_ms": 5.0}),
 }
@@ -161,6 +162,13 @@ def test_verdict_has_every_reason_the_worst_first() -> None:
         reasons=("2 reports of workers lost", "clock step: the wall clock jumped 1 ×"),
         findings=("SATURATED: all users busy for 40% of the window",),
     )
+
+
+def test_repeated_prompts_are_a_finding_where_the_server_is_silent_about_its_cache() -> None:
+    """Without a count of cached tokens nobody knows: it is said, and it is no fault of the measurement."""
+    verdict = judge({"prompts_repeated_ratio": 0.5}, Circumstances())
+    assert verdict.validity is Validity.VALID
+    assert verdict.findings == ("50% of prompts repeated: a prefix cache may have answered, the server does not say",)
 
 
 def test_run_has_the_verdict_of_its_worst_stage() -> None:
