@@ -1,0 +1,69 @@
+"""The whole product under the benchmark: plain users, and what the proofs need beside the run's own files.
+
+LLM_BENCH_ARRIVALS=FILE   at the end, every arrival of every request as instants of CLOCK_MONOTONIC, one JSON line each
+LLM_BENCH_HOLD_MS=50      hold the hub on purpose, twice a second, from the first measured request on
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import gevent
+from locust import events
+from locust.runners import MasterRunner
+
+from llm_locust import LLMUser
+from llm_locust.plugin.collector import Collector
+
+ARRIVALS = os.environ.get("LLM_BENCH_ARRIVALS")
+HOLD_MS = float(os.environ.get("LLM_BENCH_HOLD_MS", "0"))
+HOLD_EVERY_S = 0.5
+
+hold = time.sleep if not hasattr(gevent.monkey, "get_original") else gevent.monkey.get_original("time", "sleep")
+
+
+class User(LLMUser):
+    """Asks the run's prompts in the run's dialect."""
+
+
+if ARRIVALS:
+    timelines = {}
+    kept = []
+    really_opened, really_book = Collector.opened, Collector.book
+
+    def opened(self, ticket, name, timeline, start_ns):
+        """Keep the timeline of a request."""
+        timelines[ticket.index] = (timeline, start_ns)
+        really_opened(self, ticket, name, timeline, start_ns)
+
+    def book(self, record, samples):
+        """Keep which request of the server's it was."""
+        timeline, start_ns = timelines.pop(record.request_id)
+        kept.append((record.client_request_id, record.phase, start_ns, timeline))
+        really_book(self, record, samples)
+
+    Collector.opened, Collector.book = opened, book
+
+    @events.quit.add_listener
+    def write_arrivals(**_):
+        """Write them when the run is over."""
+        with Path(ARRIVALS).open("w") as file:
+            for request_id, phase, start_ns, timeline in kept:
+                line = {"request_id": request_id, "phase": phase, "start_ns": start_ns}
+                file.write(json.dumps({**line, "arrivals_ns": timeline.since(0)[0].tolist()}) + "\n")
+
+
+if HOLD_MS:
+
+    @events.init.add_listener
+    def hold_the_hub(environment, **_):
+        """Block every greenlet for a while, again and again, as a task with a long computation would."""
+        if not isinstance(environment.runner, MasterRunner):
+            gevent.spawn(hold_forever)
+
+    def hold_forever():
+        """Hold, and let others run."""
+        while True:
+            gevent.sleep(HOLD_EVERY_S)
+            hold(HOLD_MS / 1000)

@@ -1,0 +1,72 @@
+"""What the bare loops share: streams that ask one after the other, times per token, one JSON line at the end.
+
+Runs in a throw-away environment: the standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import time
+
+SENT = re.compile(rb'"t":(\d+)')
+DONE = b"data: [DONE]"
+
+
+def options():
+    """Read the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--streams", type=int, required=True)
+    parser.add_argument("--requests", type=int, required=True)
+    parser.add_argument("--tokens", type=int, default=200)
+    return parser.parse_args()
+
+
+class Times:
+    """Keeps what each measured request saw, and when the first one began."""
+
+    def __init__(self, given):
+        self.body = {
+            "model": "deepseek-r1",
+            "messages": [{"role": "user", "content": "hi"}],
+            "stream": True,
+            "max_tokens": given.tokens,
+        }
+        self.errors, self.ttfts, self.gaps = [], [], []
+        self.began_ns = self.ended_ns = 0
+
+    def start(self, measured):
+        """Note a request's start; return its instant."""
+        now = time.monotonic_ns()
+        if measured and not self.began_ns:
+            self.began_ns = now
+        return now
+
+    def read(self, data, start, last, measured):
+        """Take one read; return the instant of its last token."""
+        now = time.monotonic_ns()
+        for sent in SENT.findall(data):
+            if measured:
+                self.errors.append(now - int(sent))
+                if last:
+                    self.gaps.append(now - last)
+                else:
+                    self.ttfts.append(now - start)
+            last = now
+        return last
+
+    def tell(self):
+        """Print what was seen."""
+        self.ended_ns = self.ended_ns or time.monotonic_ns()
+        told = {"error_ms": self.errors, "ttft_ms": self.ttfts, "itl_ms": self.gaps}
+        spreads = {name: _spread(values) for name, values in told.items()}
+        print(json.dumps({"tokens": len(self.errors), "began_ns": self.began_ns, "ended_ns": self.ended_ns, **spreads}))
+
+
+def _spread(values):
+    ordered = sorted(values)
+    rank = {name: ordered[math.ceil(q * len(ordered)) - 1] / 1e6 for name, q in (("p50", 0.5), ("p99", 0.99))}
+    return {"mean": sum(ordered) / len(ordered) / 1e6, **rank, "max": ordered[-1] / 1e6}

@@ -1,0 +1,115 @@
+"""How much of what C could do does the product reach, and how true are its times?
+
+    python -m benchmarks.receive [--streams 100,400,800,1600] [--rounds 5] [--quick]
+
+The whole product (a real `locust`, records, events, aggregation, files) on one core against the truth server on
+another, interleaved in one run with the least that C can do and with bare loops on aiohttp and httpx. What is to be
+compared are the ratios within a round; the figures of a table are medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+
+from benchmarks.clients import ClientFailedError, Load, Reading, measure
+from benchmarks.lab import save, table
+from benchmarks.venvs import NotInstallableError
+
+CLIENTS = ("C limit", "llm-locust", "aiohttp", "httpx")
+BARS = {400: 0.40, 1600: 0.45}
+"""Share of the C limit that is asked for, by streams."""
+
+
+def main() -> int:
+    """Measure, print, save; 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--streams", default="100,400,800,1600")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=2, help="measured requests a stream")
+    parser.add_argument("--clients", default=",".join(CLIENTS))
+    parser.add_argument("--quick", action="store_true", help="one round at 400 streams")
+    given = parser.parse_args()
+    levels = [400] if given.quick else [int(level) for level in given.streams.split(",")]
+    readings: list[list[Reading]] = []
+    for level in levels:
+        for number in range(1 if given.quick else given.rounds):
+            readings.append(one_round(given.clients.split(","), Load(level, given.requests), number))
+    tables = [level_table(level, [r for r in readings if r and r[0].streams == level]) for level in levels]
+    save("receive", {"rounds": [[one.as_dict() for one in found] for found in readings]}, *tables)
+    return 1 if any(missed(level, readings) for level in levels) else 0
+
+
+def one_round(clients: list[str], load: Load, number: int) -> list[Reading]:
+    """Run each client once, one after the other."""
+    found = []
+    for client in clients:
+        try:
+            found.append(measure(client, load))
+        except (NotInstallableError, ClientFailedError) as why:
+            print(f"round {number + 1}, {load.streams} streams: {client} left out: {why}", flush=True)
+        else:
+            reading = found[-1]
+            print(f"round {number + 1}, {load.streams} streams: {client}: {reading.tokens_per_cpu_s:,.0f} tokens/CPU-s, "
+                  f"error p50 {reading.error_ms['p50']:.3f} p99 {reading.error_ms['p99']:.3f} ms, "
+                  f"core taken by others {reading.waited_s:.1f} s", flush=True)  # fmt: skip
+    return found
+
+
+def level_table(level: int, rounds: list[list[Reading]]) -> str:
+    """Make the table of one number of streams."""
+    heads = ("client", "tokens/CPU-s", "of the C limit", "× aiohttp", "error p50 / p99 / max ms",
+             "TTFT p50 / p99 ms (sent)", "ITL p99 / max ms (sent)")  # fmt: skip
+    rows = []
+    for client in dict.fromkeys(one.client for found in rounds for one in found):
+        own = [one for found in rounds for one in found if one.client == client]
+
+        def middle(of: Callable[[Reading], float], own: list[Reading] = own) -> float:
+            return statistics.median(of(one) for one in own)
+
+        error = [middle(lambda one, kind=kind: one.error_ms[kind]) for kind in ("p50", "p99", "max")]  # type: ignore[misc]
+        both = []
+        for metric, kinds in (("ttft_ms", ("p50", "p99")), ("itl_ms", ("p99", "max"))):
+            reported, sent = (
+                " / ".join(f"{middle(lambda one, k=k, s=s: getattr(one, s)[metric][k]):.2f}" for k in kinds)  # type: ignore[misc]
+                for s in ("reported", "sent")
+            )
+            both.append(f"{reported} ({sent})")
+        rows.append((
+            client, f"{middle(lambda one: one.tokens_per_cpu_s):,.0f}", percent(ratio(rounds, client, "C limit")),
+            times(ratio(rounds, client, "aiohttp")), " / ".join(f"{value:.3f}" for value in error), *both,
+        ))  # fmt: skip
+    return f"{level} streams, {len(rounds)} rounds\n\n" + table(heads, rows)
+
+
+def ratio(rounds: list[list[Reading]], client: str, other: str) -> float | None:
+    """Return the median over the rounds of one client's rate to the other's in the same round."""
+    ratios = []
+    for found in rounds:
+        rates = {one.client: one.tokens_per_cpu_s for one in found}
+        if client in rates and other in rates:
+            ratios.append(rates[client] / rates[other])
+    return statistics.median(ratios) if ratios else None
+
+
+def missed(level: int, readings: list[list[Reading]]) -> bool:
+    """Say whether the product is below what is asked for at a level."""
+    rounds = [found for found in readings if found and found[0].streams == level]
+    share, over_aiohttp = ratio(rounds, "llm-locust", "C limit"), ratio(rounds, "llm-locust", "aiohttp")
+    below = share is not None and share < BARS.get(level, 0.0)
+    return below or (over_aiohttp is not None and over_aiohttp < 1.2)
+
+
+def percent(value: float | None) -> str:
+    """Show a share."""
+    return "–" if value is None else f"{value * 100:.0f} %"
+
+
+def times(value: float | None) -> str:
+    """Show a factor."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
