@@ -140,9 +140,11 @@ class LLMClient:
             endpoint = here.endpoints.next(self._host, path)
             request = Asking(ticket, name or self._user.name or path, endpoint, options, uuid.uuid4().hex)
             reader = self._dialect.reader(stream=stream, n=options.body.n)
-            flight = Flight(reader=reader, asked=AskFacts(stream=stream))
+            flight = Flight(reader=reader, asked=AskFacts(stream=stream), keep_raw=options.keep_raw)
             stop = self._prepare_and_fly(flight, request, prompting)
             record = self._book(flight, request)
+            if flight.keep_raw:
+                here.collector.answered(record, flight.raw)
             outcome = record.outcome
         finally:
             here.gate.finished(self._user, ticket, outcome)

@@ -15,7 +15,7 @@ import msgspec
 from gevent.queue import SimpleQueue
 
 from llm_locust.load.options import AskOptions
-from llm_locust.load.stream import StreamSink, TokenEvent
+from llm_locust.load.stream import RawSink, StreamSink, TokenEvent
 from llm_locust.measure.judge import Answer, AskFacts
 from llm_locust.measure.timeline import Timeline
 from llm_locust.prompts.tokenizers import TokenCounter
@@ -41,6 +41,8 @@ class Flight:
     exchange: Exchange = field(default_factory=Exchange)
     body: bytes = b""
     counted_tokens: int | None = None
+    keep_raw: bool = False
+    raw: bytes = b""
 
     def answer(self) -> Answer:
         """Return what `measure` judges."""
@@ -104,7 +106,8 @@ def fly(
 
     Whatever happens on the wire is the exchange's end. Raises what killed the greenlet, and what `on_token` raises.
     """
-    sink = StreamSink(flight.asked, flight.reader, flight.timeline)
+    make_sink = RawSink if flight.keep_raw else StreamSink
+    sink = make_sink(flight.asked, flight.reader, flight.timeline)
     try:
         if on_token is None:
             perform(http, request, sink, limits, flight.exchange)
@@ -113,6 +116,8 @@ def fly(
         sink.finish(flight.exchange)
     finally:
         flight.body = bytes(sink.body)
+        if isinstance(sink, RawSink):
+            flight.raw = bytes(sink.raw)
 
 
 def _fly_beside(run: Callable[[], Exchange], sink: StreamSink, on_token: OnToken) -> None:

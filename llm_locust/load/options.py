@@ -30,5 +30,7 @@ class AskOptions:
     think_time_s: tuple[float, float] | None = None
     eos_ignored: bool = True
     tokenizer: TokenCounter | None = None
+    keep_raw: bool = False
+    """Whether the collector is given the raw bytes of answers."""
     drain_s: float = 1800.0
     """How long `User.stop` waits for a request in flight."""

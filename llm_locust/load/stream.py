@@ -91,5 +91,20 @@ class StreamSink:
             self.reader.document(bytes(self.body))
 
 
+class RawSink(StreamSink):
+    """Keeps the first bytes of the body as they came, too (`--llm-save-failures`)."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, asked: AskFacts, reader: Reader, timeline: Timeline, on_tokens: OnTokens | None = None) -> None:
+        super().__init__(asked, reader, timeline, on_tokens)
+        self.raw = bytearray()
+
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        """Keep the read's bytes, then take it."""
+        self.raw += data[: MAX_BODY_BYTES - len(self.raw)]
+        return super().on_read(data, at_ns, lag_ns)
+
+
 def _is_success(status: int | None) -> bool:
     return status is not None and 200 <= status < 300

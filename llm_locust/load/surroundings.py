@@ -28,6 +28,10 @@ class RecordSink(Protocol):
         """A request is over: called exactly once for each one opened."""
         ...
 
+    def answered(self, record: RequestRecord, raw: bytes) -> None:
+        """The raw bytes of a booked request's answer; only called where `AskOptions.keep_raw` asks for it."""
+        ...
+
     def paused(self, stage: str, name: str, pause_ns: int) -> None:
         """A user has paused so long after a rejection, outside all latencies."""
         ...

@@ -24,6 +24,7 @@ from llm_locust.measure.ledger import Ledger, Stream
 from llm_locust.measure.record import RequestRecord
 from llm_locust.measure.timeline import Timeline
 
+from .keepsakes import Keepsakes
 from .reports import MOST_ROWS, Delta
 
 HARVEST_BEHIND_NS = 1_000_000_000
@@ -33,8 +34,11 @@ HARVEST_BEHIND_NS = 1_000_000_000
 class Collector:
     """Books what the clients of one process say, for one run. All calls of clients are cheap and never block."""
 
-    def __init__(self, run_id: str, now_ns: Callable[[], int], epoch_offset_ns: int) -> None:
+    def __init__(
+        self, run_id: str, now_ns: Callable[[], int], epoch_offset_ns: int, keepsakes: Keepsakes | None = None
+    ) -> None:
         self.run_id = run_id
+        self.keepsakes = keepsakes
         self.numbers = Aggregate()
         self.rows: deque[RequestRecord] = deque()
         self.rows_booked = 0
@@ -64,6 +68,13 @@ class Collector:
         self.numbers.add(record, samples)
         self.rows.append(record)
         self.rows_booked += 1
+        if self.keepsakes is not None:
+            self.keepsakes.add(record, samples, stream.timeline, stream.start_ns)
+
+    def answered(self, record: RequestRecord, raw: bytes) -> None:
+        """The raw answer of a request: kept beside this process where it was asked for."""
+        if self.keepsakes is not None:
+            self.keepsakes.answer(record, raw)
 
     def paused(self, stage: str, name: str, pause_ns: int) -> None:
         """A user has paused after a rejection."""
@@ -121,6 +132,8 @@ class Collector:
             for _ in self._ledger.harvest(until_ns):
                 gevent.sleep(0)
             self._harvested_ns = max(self._harvested_ns, until_ns)
+        if self.keepsakes is not None:
+            self.keepsakes.flush()
 
     def take_deltas(self) -> list[Delta]:
         """Everything since the last call as deltas of bounded size; none where nothing happened."""

@@ -46,8 +46,14 @@ def ask_options(settings: Settings, secrets: Secrets, tokenizer: TokenCounter | 
         headers=settings.headers,
         think_time_s=settings.think_time_s if "think_time_s" in given else None,
         tokenizer=tokenizer,
+        keep_raw=settings.save_failures > 0,
         drain_s=PLANNED_S if settings.drain_s is None else settings.drain_s,
     )
+
+
+def transport_settings(settings: Settings) -> tuple[object, ...]:
+    """What a transport is made of: with the same ones the same transport serves."""
+    return settings.insecure, settings.ca_file, settings.client_cert, settings.keep_alive, settings.proxy
 
 
 def transport(settings: Settings) -> WireTransport:
@@ -57,7 +63,7 @@ def transport(settings: Settings) -> WireTransport:
         ca_file=settings.ca_file,
         client_cert=settings.client_cert,
     )
-    return WireTransport(tls, keep_alive=settings.keep_alive)
+    return WireTransport(tls, keep_alive=settings.keep_alive, proxy=settings.proxy)
 
 
 def asked(options: AskOptions, found: dict[str, Any] | None) -> AskOptions:

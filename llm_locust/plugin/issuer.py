@@ -30,15 +30,14 @@ class Issuer:
 
     def __init__(
         self,
-        run_id: str,
+        collector: Collector,
         now_ns: Callable[[], int],
-        epoch_offset_ns: int,
         user_greenlets: Group,
         stage_prompts: StagePrompts,
     ) -> None:
-        self.run_id = run_id
+        self.run_id = collector.run_id
         self.now_ns = now_ns
-        self.collector = Collector(run_id, now_ns, epoch_offset_ns)
+        self.collector = collector
         self.gate = Gate(now_ns, on_unstarted=self._unstarted)
         self._user_greenlets = user_greenlets
         self._stage_prompts = stage_prompts

@@ -198,6 +198,7 @@ class Lead:
             started_s=self._now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),
         )
+        self._screen_s = run.started_s
         if refused:
             self._abort(run, "; ".join(refused))
         return run

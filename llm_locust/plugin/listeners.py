@@ -71,6 +71,7 @@ def begin(environment: Any) -> None:
         _leave(environment, [], code=0)
     board = Board()
     lead = _make_lead(environment, listener_errors, screen, board)
+    lead.start()  # workers say hello while the server is tried
     if environment.web_ui is not None:
         SwarmCheck(environment, lead, try_server).hook()
         register(environment, board, _shape_names(environment))
@@ -78,7 +79,6 @@ def begin(environment: Any) -> None:
         lead.found = try_server(environment, found, environment.shape_class, screen)
         if lead.found is not None and lead.found.problems:
             _leave(environment, lead.found.problems)
-    lead.start()
     lead.adopt(environment.shape_class)
     # The loop's own time stood still while all this was imported and made: Locust's --run-time would begin in the past.
     gevent.get_hub().loop.update_now()
@@ -159,14 +159,14 @@ def try_server(environment: Any, found: Settings, shape: Any, screen: Screen) ->
         result = preflight(
             options,
             dialect,
-            llm.transport,
+            llm.transport_for(found),
             host=host,
             explicit=[name for name in OPTIONAL_FIELDS if name in found.given],
             wait_ready_s=found.wait_ready_s,
             tell=screen.say,
         )
         if wanted_tokens is not None and not result.problems:
-            result = measure_lengths(result, options, dialect, llm.transport, wanted_tokens, host=host)
+            result = measure_lengths(result, options, dialect, llm.transport_for(found), wanted_tokens, host=host)
         results.append(result)
     for note in dict.fromkeys(note for result in results for note in result.notes):
         screen.say(note)

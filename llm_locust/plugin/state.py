@@ -23,6 +23,7 @@ from .collector import Collector
 from .doorway import Doorway
 from .health import Health
 from .issuer import Issuer
+from .keepsakes import Keepsakes
 from .library import Library
 from .messages import Hello, RunOrder, suite_version
 from .secrets import Secrets
@@ -45,6 +46,7 @@ class LLM:
         self.slo_good: RequestLimits | None = None
         self.options: AskOptions = equip.ask_options(settings, secrets)
         self.transport: WireTransport = equip.transport(settings)
+        self._transport_of = equip.transport_settings(settings)
         self.endpoints = Endpoints()
         self.gate = Doorway()
         self.desk = Desk(seed=0)
@@ -68,6 +70,13 @@ class LLM:
         library = self._library
         return library if library is not None and library.settings == settings else self.open_library(settings)
 
+    def transport_for(self, settings: Settings) -> WireTransport:
+        """The transport that all users share; a new one where the settings ask for another (its TLS takes 20 ms)."""
+        wanted = equip.transport_settings(settings)
+        if wanted != self._transport_of:
+            self.transport, self._transport_of = equip.transport(settings), wanted
+        return self.transport
+
     def begin_run(self, order: RunOrder, settings: Settings) -> Issuer:
         """Take part in a run: everything of it is new. Raises PromptError where its prompts cannot be opened."""
         self.settings = settings
@@ -78,10 +87,11 @@ class LLM:
         self.slo_good = equip.request_limits(settings, self._runner.environment.user_classes)
         self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()
+        self.transport_for(settings)
+        keepsakes = Keepsakes(settings, order.run_id, self.worker)
         self.issuer = Issuer(
-            order.run_id,
+            Collector(order.run_id, self.clock.now_ns, self.clock.offset_ns, keepsakes),
             self.clock.now_ns,
-            self.clock.offset_ns,
             self._runner.user_greenlets,
             library.of_stage,
         )
@@ -91,6 +101,8 @@ class LLM:
     def end_run(self) -> None:
         """The run is over: users that Locust starts now wait for the next one."""
         self.gate.lead_to(None)
+        if self.issuer is not None and self.issuer.collector.keepsakes is not None:
+            self.issuer.collector.keepsakes.close()
 
 
 def hello_of(llm: LLM) -> Hello:
@@ -107,9 +119,3 @@ def hello_of(llm: LLM) -> Hello:
 def fresh_seed() -> int:
     """A seed that nobody had; recorded in every report. Fits into a JSON number."""
     return random_source.randbits(SEED_BITS)
-
-
-def of(environment: Any) -> LLM:
-    """The suite's state of an Environment."""
-    llm: LLM = environment.llm
-    return llm

@@ -56,6 +56,7 @@ class Booked:
     samples: list[Samples] = field(default_factory=list)
     open: list[tuple[Ticket, str]] = field(default_factory=list)
     pauses_ns: list[int] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
 
     def opened(self, ticket: Ticket, name: str, timeline: Timeline, start_ns: int) -> None:
         self.open.append((ticket, name))
@@ -63,6 +64,9 @@ class Booked:
     def book(self, record: RequestRecord, samples: Samples) -> None:
         self.records.append(record)
         self.samples.append(samples)
+
+    def answered(self, record: RequestRecord, raw: bytes) -> None:
+        self.raw.append(raw)
 
     def paused(self, stage: str, name: str, pause_ns: int) -> None:
         self.pauses_ns.append(pause_ns)
