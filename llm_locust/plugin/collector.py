@@ -69,7 +69,7 @@ class Collector:
         self.rows.append(record)
         self.rows_booked += 1
         if self.keepsakes is not None:
-            self.keepsakes.add(record, samples, stream.timeline, stream.start_ns)
+            self.keepsakes.add(record, samples, stream.timeline)
 
     def answered(self, record: RequestRecord, raw: bytes) -> None:
         """The raw answer of a request: kept beside this process where it was asked for."""

@@ -34,9 +34,10 @@ class Keepsakes:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._arrivals = ArrivalsFile(self._directory, run_id, worker)
 
-    def add(self, record: RequestRecord, samples: Samples, timeline: Timeline, start_ns: int) -> None:
+    def add(self, record: RequestRecord, samples: Samples, timeline: Timeline) -> None:
         """Keep the arrivals of a request that has ended."""
-        if self._arrivals is not None:
+        if self._arrivals is not None and timeline.first_ns is not None and record.ttft_ns is not None:
+            start_ns = timeline.first_ns - record.ttft_ns
             at_ns, tokens = timeline.tokens(samples.streamed_tokens)
             self._arrivals.add(record.request_id, record.stage, (at_ns - start_ns).tolist(), tokens.tolist())
 
