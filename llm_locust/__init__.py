@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llm_locust.load.answer import Answer
+    from llm_locust.load.conversation import ConversationUser
     from llm_locust.load.events import llm_events
     from llm_locust.load.shapes import (
         Baseline,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from llm_locust.protocol import Message, PromptRequest
 
 _ROOMS = {
+    "llm_locust.load.conversation": ("ConversationUser",),
     "llm_locust.load.users": (
         "AnthropicMessagesUser",
         "LLMUser",
@@ -78,6 +80,7 @@ __all__ = [
     "AnthropicMessagesUser",
     "Baseline",
     "ConcurrencySteps",
+    "ConversationUser",
     "FixedBatch",
     "FullPlan",
     "LLMUser",

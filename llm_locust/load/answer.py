@@ -8,24 +8,26 @@ import msgspec
 
 from llm_locust.load.options import AskOptions
 from llm_locust.measure.record import Outcome, RequestRecord
-from llm_locust.protocol.types import Reader
+from llm_locust.protocol.types import PromptRequest, Reader
 
 _SHORTEST_SECRET = 4  # shorter header values ("1", "on") are no secrets, and occur in any text
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a task gets: the record, and the text of the first choice."""
+    """What a task gets: the record, the prompt, and the text of the first choice."""
 
     record: RequestRecord
+    prompt: PromptRequest | None
+    """What was asked; None where no prompt could be made."""
     text: str
     reasoning: str
     tool_calls: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, record: RequestRecord, reader: Reader) -> Answer:
-        """Join a record and what its reader read."""
-        return cls(record, reader.text, reader.reasoning_text, reader.tool_calls)
+    def of(cls, record: RequestRecord, prompt: PromptRequest | None, reader: Reader) -> Answer:
+        """Join a record, its prompt, and what its reader read."""
+        return cls(record, prompt, reader.text, reader.reasoning_text, reader.tool_calls)
 
     @property
     def ok(self) -> bool:

@@ -76,9 +76,20 @@ class LLMClient:
 
     # ---- what a task calls ----
 
-    def ask(self, *, name: str | None = None) -> Answer:
-        """Ask the next prompt of the run's source (or of the class's `prompts`)."""
-        return self._request(lambda ticket: self._here.desk.prompt(self._user.prompts, ticket, self._spoken), name)
+    def ask(
+        self,
+        *,
+        name: str | None = None,
+        reshape: Callable[[PromptRequest], PromptRequest] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask the next prompt of the run's source (or of the class's `prompts`); `reshape` makes of it what is sent."""
+
+        def prompting(ticket: Ticket) -> tuple[PromptRequest, bool]:
+            prompt, repeated = self._here.desk.prompt(self._user.prompts, ticket, self._spoken)
+            return prompt if reshape is None else reshape(prompt), repeated
+
+        return self._request(prompting, name, headers)
 
     def chat(
         self,
@@ -87,13 +98,15 @@ class LLMClient:
         name: str | None = None,
         output_tokens: int | None = None,
         extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask a text or a conversation; `extra` is merged into the body, `name` is the row in the statistics.
 
-        Raises StopUser when there is nothing more to issue; never for what the server does.
+        `headers` are sent beside those of the run. Raises StopUser when there is nothing more to issue; never for what
+        the server does.
         """
         wanted = chat_prompt(prompt, output_tokens, extra)
-        return self._request(lambda _: (wanted, False), name)
+        return self._request(lambda _: (wanted, False), name, headers)
 
     def complete(
         self,
@@ -102,10 +115,11 @@ class LLMClient:
         name: str | None = None,
         output_tokens: int | None = None,
         extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask a plain text or token ids; else as `chat`."""
         wanted = completion_prompt(prompt, output_tokens, extra)
-        return self._request(lambda _: (wanted, False), name)
+        return self._request(lambda _: (wanted, False), name, headers)
 
     # ---- what the user's life calls ----
 
@@ -128,7 +142,7 @@ class LLMClient:
 
     # ---- one request ----
 
-    def _request(self, prompting: Prompting, name: str | None) -> Answer:
+    def _request(self, prompting: Prompting, name: str | None, headers: Mapping[str, str] | None) -> Answer:
         here = self._here
         options = here.options
         stream = options.body.stream
@@ -138,7 +152,8 @@ class LLMClient:
         outcome = Outcome.CLIENT_ERROR
         try:
             endpoint = here.endpoints.next(self._host, path)
-            request = Asking(ticket, name or self._user.name or path, endpoint, options, uuid.uuid4().hex)
+            row = name or self._user.name or path
+            request = Asking(ticket, row, endpoint, options, uuid.uuid4().hex, headers or {})
             reader = self._dialect.reader(stream=stream, n=options.body.n)
             flight = Flight(reader=reader, asked=AskFacts(stream=stream), keep_raw=options.keep_raw)
             stop = self._prepare_and_fly(flight, request, prompting)
@@ -151,7 +166,7 @@ class LLMClient:
             self._landed.set()
         if stop is not None:
             raise stop
-        answer = Answer.of(record, reader)
+        answer = Answer.of(record, flight.prompt, reader)
         if record.outcome is not Outcome.UNFINISHED:
             tell_locust(self._request_event, self._user, answer, self._request_type, flight.exchange)
             llm_events.response.fire(user=self._user, answer=answer)
@@ -186,11 +201,13 @@ class LLMClient:
         """Build the request: prompt, body, headers. Raises ValueError where the dialect cannot carry the prompt."""
         options = request.options
         prompt, repeated = prompting(request.ticket)
+        flight.prompt = prompt
         body = build_body(self._dialect, prompt, options.body)
         flight.asked = asked_facts(
             self._dialect, prompt, options.body, body, eos_ignored=options.eos_ignored, prompt_repeated=repeated
         )
-        headers = {**request_headers(self._dialect, options), "X-Request-Id": request.client_request_id}
+        headers = {**request_headers(self._dialect, options), **request.headers}
+        headers["X-Request-Id"] = request.client_request_id
         url = request.endpoint.url
         return self._client().build_request("POST", url, content=msgspec.json.encode(body), headers=headers)
 

@@ -43,6 +43,7 @@ class Flight:
     counted_tokens: int | None = None
     keep_raw: bool = False
     raw: bytes = b""
+    prompt: PromptRequest | None = None
 
     def answer(self) -> Answer:
         """Return what `measure` judges."""

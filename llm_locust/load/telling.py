@@ -5,6 +5,7 @@ Locust's request type is the framing of the answer: `SSE`, `NDJSON`, or `POST` w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ class Asking:
     endpoint: Endpoint
     options: AskOptions
     client_request_id: str
+    headers: Mapping[str, str]
 
 
 class RequestError(Exception):

@@ -16,9 +16,9 @@ from llm_locust.load.client import LLMClient
 from llm_locust.prompts.source import PromptSource
 
 
-def ask_one(user: LLMUser) -> None:
-    """Ask the next prompt: the task of a class that has none of its own."""
-    user.client.ask()
+def default_task(user: LLMUser) -> None:
+    """Do what a class does that has no task of its own."""
+    user.do()
 
 
 class LLMUser(User):
@@ -38,8 +38,8 @@ class LLMUser(User):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = [task for task in cls.tasks if task is not ask_one]
-        cls.tasks = own or ([] if cls.abstract else [ask_one])
+        own = [task for task in cls.tasks if task is not default_task]
+        cls.tasks = own or ([] if cls.abstract else [default_task])
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment)
@@ -47,6 +47,10 @@ class LLMUser(User):
         think_time_s = environment.llm.options.think_time_s
         if think_time_s is not None:  # an option given wins over the class
             self.wait_time = partial(between(*think_time_s), self)  # type: ignore[method-assign]  # as Locust does
+
+    def do(self) -> None:
+        """Ask the next prompt: the task of a class that has none of its own."""
+        self.client.ask()
 
     def stop(self, force: bool = False) -> bool:
         """Let a request in flight end (at most the drain limit), then stop; a user that only waits ends at once.

@@ -49,6 +49,7 @@ class App:
             "/get_server_info": self._server_info,
             "/server_info": self._server_info,
             "/flush_cache": self._flush_cache,
+            "/reset_prefix_cache": self._flush_cache,
             "/start_profile": lambda request: {"message": "Start profiling."},
             "/stop_profile": lambda request: {"message": "Stop profiling."},
             "/tokenize": self._tokenize,
@@ -77,6 +78,8 @@ class App:
             raise BadRequestError(f"no script {name!r}", 404)
         if path not in OPEN_PATHS:
             self._authorize(request)
+        if path in self.options.without:
+            raise BadRequestError(f"no path {path}", 404)
         if path == "/metrics":
             self.settle()
             page = self.metrics.text(self.pace, self.pacer.generated_tokens, self.model)
@@ -187,6 +190,10 @@ class App:
     def _tokenize(self, request: Request) -> dict[str, Any]:
         """vLLM's and SGLang's (prompt or messages), llama.cpp's (content)."""
         body = json_object(request.body)
+        if self.options.tokenize == "content" and "content" not in body:
+            return {"tokens": []}  # as llama.cpp does
+        if self.options.tokenize == "prompt" and "prompt" not in body:
+            raise BadRequestError("prompt is missing", 422)
         if "content" in body:
             return {"tokens": [token_id(word) for word in str(body["content"]).split()]}
         words, count = chat_prompt(body["messages"]) if "messages" in body else text_prompt(body.get("prompt"))

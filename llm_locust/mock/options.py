@@ -10,6 +10,7 @@ from pathlib import Path
 from llm_locust.mock.faults import FAULTS, parse_faults
 from llm_locust.mock.profiles import PROFILES
 
+TOKENIZE_FIELDS = ("prompt", "content")
 REFUSABLE = ("ignore_eos", "min_tokens", "stream_options", "continuous_usage_stats", "max_tokens")
 
 
@@ -37,6 +38,8 @@ class Options:
     bundle: int = 4
     refuse: frozenset[str] = frozenset()
     refuse_status: int = 400
+    tokenize: str = ""
+    without: frozenset[str] = frozenset()
     max_model_len: int = 131072
     script: Path | None = None
     truth: Path | None = None
@@ -66,6 +69,10 @@ def _refused(text: str) -> frozenset[str]:
     if unknown := names - set(REFUSABLE):
         raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not one of {', '.join(REFUSABLE)}")
     return names
+
+
+def _paths(text: str) -> frozenset[str]:
+    return frozenset(filter(None, text.split(",")))
 
 
 def _faults(text: str) -> tuple[tuple[str, float], ...]:
@@ -103,6 +110,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--refuse", type=_refused, default=frozenset(), metavar="FIELD,...",
         help=f"refuse requests with these fields: {', '.join(REFUSABLE)}")  # fmt: skip
     add("--refuse-status", type=int, choices=(400, 422), default=400)
+    add("--tokenize", choices=TOKENIZE_FIELDS, default="",
+        help="the one field that /tokenize takes: prompt (SGLang, vLLM) or content (llama.cpp)")  # fmt: skip
+    add("--without", type=_paths, default=frozenset(), metavar="PATH,...", help="answer 404 to these paths")
     add("--max-model-len", type=int, default=DEFAULTS.max_model_len)
     add("--script", type=Path, help="JSON file of byte streams to play, by path or by X-Mock-Script")
     add("--truth", type=Path, help="write what was really sent, one JSON line a request")

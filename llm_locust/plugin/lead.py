@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import gevent
 import msgspec
-from gevent.lock import RLock
 from locust import log as locust_log
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner
 
@@ -27,9 +25,9 @@ from llm_locust.load.plan import plain_stage
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
-from llm_locust.measure.record import FAILURES, RequestRecord
-from llm_locust.outputs import Outputs, Picture, RunState, TimelineRow, make_run_directory
-from llm_locust.outputs.console import Screen, next_steps
+from llm_locust.measure.record import FAILURES
+from llm_locust.outputs import Outputs, Picture, RunState, make_run_directory
+from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
 from . import settings, view
@@ -40,46 +38,18 @@ from .finish import FailureWatch, Result, exit_code
 from .library import Dataset
 from .listener_errors import ListenerErrors
 from .messages import RunOrder
-from .objectives import Objectives, objectives
+from .objectives import objectives
 from .prune import prune
+from .run import Run
 from .state import LLM, fresh_seed
 from .team import Team
 from .web import Board
+from .writer import Writer
 
 logger = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 0.5
 FLUSH_EVERY_S = 2.0
-SCREEN_EVERY_S = 10.0
-
-
-@dataclass(slots=True)
-class Run:
-    """One run. `part` counts resets; `aborted` says why the suite ended it."""
-
-    order: RunOrder
-    outputs: Outputs
-    conductor: Conductor
-    gate: DrainGate
-    objectives: Objectives | None
-    started_s: float
-    failure_watch: FailureWatch
-    findings: tuple[str, ...] = ()
-    around: view.Surroundings = field(default_factory=view.Surroundings)
-    test_started: bool = False
-    drained: bool = False
-    reset_at_full_load: bool = False
-    finished: bool = False
-    state: RunState = RunState.FINISHED
-    aborted: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class New:
-    """What came since the last look."""
-
-    rows: list[RequestRecord]
-    seconds: list[TimelineRow]
 
 
 class Lead:
@@ -94,10 +64,8 @@ class Lead:
         self._team = team
         self._listener_errors = listener_errors
         self.screen = screen
-        self._board = board
-        self._writing = RLock()
+        self._writer = Writer(team, llm.clock, lambda: environment.runner.user_count, screen, board)
         self._terminating = False
-        self._screen_s = 0.0
         self._greenlets: list[Any] = []
         self.found: Preflight | None = None
         self.run: Run | None = None
@@ -133,9 +101,17 @@ class Lead:
     def begin_shape(self, shape: StagedShape) -> Conductor:
         """Begin a run by a shape's plan: at its first tick, before Locust's `test_start`."""
         found = self._settings_now()
-        return self._begin(found, shape.plan(found), type(shape).__name__, found.run_time_s).conductor
+        return self._begin(found, shape.plan(found), type(shape).__name__, shape.run_limit_s(found)).conductor
 
     def _on_test_start(self, environment: Any, **_: Any) -> None:
+        try:
+            self._start_test()
+        except Exception:  # Locust swallows it, and its users would wait for a run that never begins
+            logger.exception("llm-locust: the run could not begin")
+            locust_log.unhandled_greenlet_exception = True
+            gevent.spawn(self._runner.quit if self._headless else self._runner.stop)
+
+    def _start_test(self) -> None:
         run = self.active
         if run is None or run.test_started:
             found = self._settings_now()
@@ -179,7 +155,6 @@ class Lead:
         facts = run_facts(self._environment, found, order, started, shape, self.found)
         outputs = Outputs(facts, directory, self.screen.say)
         outputs.open()
-        self._board.begin(facts, directory)
         drain_limit_s = limit_of(Cause.PLANNED, found.drain_s)
         run = self.run = Run(
             order=order,
@@ -192,13 +167,13 @@ class Lead:
                 run_time_s=run_time_s,
                 before_stage=self._flush_cache if found.flush_cache else None,
             ),
-            gate=DrainGate(self._team, self._now_s, self.screen.say),
+            gate=DrainGate(self._team, self._writer.now_s, self.screen.say),
             objectives=objectives(found, llm_classes(self._environment.user_classes)),
             findings=findings,
-            started_s=self._now_s(),
+            started_s=self._writer.now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),
         )
-        self._screen_s = run.started_s
+        self._writer.begin(run)
         if refused:
             self._abort(run, "; ".join(refused))
         return run
@@ -239,7 +214,7 @@ class Lead:
 
     def _run_time_over(self, run: Run) -> bool:
         limit_s = self._llm.settings.run_time_s
-        return limit_s is not None and self._now_s() - run.started_s >= limit_s - 1.0
+        return limit_s is not None and self._writer.now_s() - run.started_s >= limit_s - 1.0
 
     def _on_test_stop(self, environment: Any, **_: Any) -> None:
         """Everything has been handed in; headless, `quitting` follows and finishes."""
@@ -270,23 +245,11 @@ class Lead:
 
     def finish(self) -> None:
         """Write the final files and find the exit code; once per run."""
-        with self._writing:
-            run = self.active
-            if run is None:
-                return
-            self._team.settle()
-            picture = self._picture(run, final=True)
-            new = self._take_new(run, self._epoch_s() + 2)
-            state = RunState.ABORTED if run.aborted else run.state
-            not_whole = run.outputs.close(picture, new.rows, new.seconds, state)
-            self._show(run, picture, new, state)
-            run.finished = True
-            self.code = self._exit_code(run, picture)
-        failures = run.outputs.failures.most_frequent_first()
-        self.screen.end(picture, failures, not_whole)
-        if run.aborted:
-            self.screen.say(run.aborted)
-        self.screen.files(run.outputs.paths, next_steps(picture, failures, run.outputs.directory))
+        run = self.active
+        if run is not None:
+            picture = self._writer.close(run)
+            if picture is not None:
+                self.code = self._exit_code(run, picture)
 
     def _exit_code(self, run: Run, picture: Picture) -> int:
         ok, failed = self._counts()
@@ -295,7 +258,7 @@ class Lead:
                 invalid=view.is_invalid(picture),
                 unhandled=bool(locust_log.unhandled_greenlet_exception)
                 or self._listener_errors.count + self._team.listener_errors() > 0,
-                slo_met=view.slo_met(picture) if run.objectives is not None else None,
+                slo_met=bool(view.slo_met(picture)) if run.objectives is not None else None,
                 ok=ok,
                 failed=failed,
                 other_errors=bool(self._runner.exceptions) or bool(self._runner.errors),
@@ -317,7 +280,7 @@ class Lead:
         if run is not None:
             run.order = msgspec.structs.replace(run.order, part=run.order.part + 1)
             self._team.reset(run.order.part)
-            self._board.begin(run.outputs.run, run.outputs.directory)
+            self._writer.begin(run)
 
     def _on_spawning_complete(self, user_count: int, **_: Any) -> None:
         """--reset-stats: once, when the first users are there; a worker that joins resets nothing."""
@@ -340,26 +303,27 @@ class Lead:
             return
         self._team.watch()
         row = run.conductor.row
-        run.around.note(self._epoch_s(), row.label if row else "", run.conductor.phase, self._runner.user_count)
+        run.around.note(self._writer.epoch_s(), row.label if row else "", run.conductor.phase, self._runner.user_count)
         prune(self._environment.stats, self._llm.clock.epoch_ns(self._llm.clock.now_ns()) / 1e9)
-        if run.drained or run.aborted or not run.test_started:
+        if run.drained or run.ending or not run.test_started:
             return
         if not isinstance(self._environment.shape_class, StagedShape):
             run.conductor.step()
             if run.conductor.finished and not run.conductor.stopped:
-                self._end_test()
+                self._end_test(run)
         ok, failed = self._counts()
         tokens = self._team.numbers.totals().get("window:output_tokens", 0)
-        if run.failure_watch.hopeless(self._now_s(), failed=failed, good=ok + tokens):
+        if run.failure_watch.hopeless(self._writer.now_s(), failed=failed, good=ok + tokens):
             self._abort(run, f"{failed} failures, no success and no token: the run was ended (--llm-stop-on-failures)")
 
     def _abort(self, run: Run, reason: str) -> None:
         run.aborted = reason
         logger.error("llm-locust: %s", reason)
-        self._end_test()
+        self._end_test(run)
 
-    def _end_test(self) -> None:
-        """End the test from a greenlet of its own: Locust's stop kills the one that calls it, if it is a user's."""
+    def _end_test(self, run: Run) -> None:
+        """End the test, once: a second stop would cut the drain of the first."""
+        run.ending = True
         gevent.spawn(self._runner.quit if self._headless else self._runner.stop)
 
     def _flush(self) -> None:
@@ -368,57 +332,13 @@ class Lead:
             guarded("writing the files of the run", self._flush_once)
 
     def _flush_once(self) -> None:
-        with self._writing:
-            run = self.active
-            if run is None or not run.test_started:
-                return
-            self._team.settle()
-            picture = self._picture(run)
-            complete_s = self._team.complete_before_epoch_s()
-            before_s = max(complete_s or 0, self._epoch_s() - view.LATEST_S)
-            new = self._take_new(run, before_s)
-            run.outputs.flush(picture, new.rows, new.seconds)
-            self._show(run, picture, new, RunState.RUNNING)
-        if self._headless and not run.drained and self._now_s() - self._screen_s >= SCREEN_EVERY_S:
-            self._screen_s = self._now_s()
-            self.screen.stages(picture)
-            self.screen.progress(picture)
-
-    def _take_new(self, run: Run, before_epoch_s: int) -> New:
-        """Take what came since the last look: records, and the seconds that are complete."""
-        run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
-        seconds = view.timeline_rows(self._team.numbers, before_epoch_s, run.around, self._team)
-        return New(self._team.take_rows(), list(seconds))
-
-    def _show(self, run: Run, picture: Picture, new: New, state: RunState) -> None:
-        """Put the picture before the pages."""
-        live = self._board.live
-        if live is not None:
-            failures = run.outputs.failures.most_frequent_first()
-            live.add(picture, new.seconds, self._team.workers_now(), new.rows, failures, state)
-            self._board.picture = picture
-
-    def _picture(self, run: Run, *, final: bool = False) -> Picture:
-        progress = view.progress_of(
-            run.conductor,
-            users=self._runner.user_count,
-            in_flight=self._team.in_flight(),
-            elapsed_s=self._now_s() - run.started_s,
-        )
-        at_epoch_ns = self._llm.clock.epoch_ns(self._llm.clock.now_ns())
-        return view.take_picture(
-            self._team, run.conductor, run.objectives, at_epoch_ns, progress, findings=run.findings, final=final
-        )
+        run = self.active
+        if run is not None and run.test_started:
+            self._writer.flush(run, on_screen=self._headless)
 
     @property
     def _headless(self) -> bool:
         return bool(self._environment.parsed_options.headless)
-
-    def _now_s(self) -> float:
-        return self._llm.clock.now_ns() / 1e9
-
-    def _epoch_s(self) -> int:
-        return self._llm.clock.epoch_ns(self._llm.clock.now_ns()) // 1_000_000_000
 
 
 def guarded(what: str, step: Callable[[], None]) -> None:

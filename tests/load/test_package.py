@@ -72,5 +72,5 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_no_user_class_of_the_suite_is_concrete() -> None:
     """Locust runs every concrete class that a locustfile imports."""
     users = [getattr(llm_locust, name) for name in llm_locust.__all__ if name.endswith("User")]
-    assert len(users) == 8
+    assert len(users) == 9
     assert all(user.abstract and not user.tasks and issubclass(user, locust.User) for user in users)

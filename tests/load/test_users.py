@@ -15,7 +15,7 @@ from locust.env import Environment
 from locust.user.task import TaskSet
 
 from llm_locust.load.options import AskOptions
-from llm_locust.load.users import LLMUser, OpenAIChatUser, OpenAICompletionsUser, ask_one
+from llm_locust.load.users import LLMUser, OpenAIChatUser, OpenAICompletionsUser, default_task
 from llm_locust.measure.record import Outcome
 from llm_locust.protocol import BodyOptions
 from tests.load.around import Around, OpenGate
@@ -50,7 +50,7 @@ def test_class_without_a_task_asks_its_prompts() -> None:
     class Plain(OpenAIChatUser):
         pass
 
-    assert Plain.tasks == [ask_one]
+    assert Plain.tasks == [default_task]
     assert not Plain.abstract
 
 
@@ -76,7 +76,7 @@ def test_own_task_replaces_the_default_in_every_generation() -> None:
     assert Own.tasks == [Own.mine, Own.mine]
     assert Child.tasks == [Own.mine, Own.mine]
     assert Sets.tasks == [Sets.Inner]
-    assert Plain.tasks == [ask_one]
+    assert Plain.tasks == [default_task]
 
 
 def test_abstract_class_has_no_default_task() -> None:
@@ -88,7 +88,7 @@ def test_abstract_class_has_no_default_task() -> None:
     class Concrete(Base):
         pass
 
-    assert (Base.tasks, Concrete.tasks) == ([], [ask_one])
+    assert (Base.tasks, Concrete.tasks) == ([], [default_task])
 
 
 def test_tasks_given_as_a_list_or_mapping_are_own_tasks() -> None:
