@@ -32,8 +32,9 @@ def heat_of(histogram: Histogram | None) -> list[int] | None:
 
 def heat_bins_ms(values_ms: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the heat bin of each value in ms."""
-    bins = np.floor(np.log(np.maximum(values_ms, HEAT_LOWEST_MS) / HEAT_LOWEST_MS) / np.log(HEAT_RATIO))
-    return np.clip(bins, 0, HEAT_BINS - 1).astype(np.int64)
+    ratios: NDArray[np.float64] = np.maximum(values_ms, HEAT_LOWEST_MS) / HEAT_LOWEST_MS
+    bins: NDArray[np.int64] = (np.log(ratios) / np.log(HEAT_RATIO)).astype(np.int64)
+    return bins.clip(max=HEAT_BINS - 1)
 
 
 def told(counts: NDArray[np.generic]) -> list[int] | None:

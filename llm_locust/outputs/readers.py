@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,28 @@ def read_requests(path: Path) -> pd.DataFrame:
     return _read_table(_file(path, "requests.csv"), REQUEST_TEXT_COLUMNS)
 
 
+def request_chunks(path: Path, columns: Collection[str], rows: int = 100_000) -> Iterator[pd.DataFrame]:
+    """Read these columns of requests.csv in pieces, so that a night of a million rows needs little memory.
+
+    Texts are categories. A column that the file does not have is left out.
+    """
+    file = _file(path, "requests.csv")
+    with io.BufferedReader(_WholeLines(file), 1 << 20) as whole:
+        text = [column for column in columns if column in REQUEST_TEXT_COLUMNS]
+        chunks = pd.read_csv(
+            whole,
+            usecols=lambda column: column in columns,
+            dtype=dict.fromkeys(text, "category"),
+            keep_default_na=False,
+            na_values={column: [""] for column in columns if column not in text},
+            chunksize=rows,
+        )
+        for chunk in chunks:
+            for column in chunk.columns.intersection(text):
+                chunk[column] = chunk[column].cat.rename_categories(unescaped)
+            yield chunk
+
+
 def read_stages(path: Path) -> pd.DataFrame:
     """Read stages.csv (or the one in a run's directory): one row per stage, name and phase."""
     return _read_table(_file(path, "stages.csv"), STAGES_TEXT_COLUMNS)
@@ -38,6 +61,41 @@ def read_summary(path: Path) -> dict[str, Any]:
     """Read summary.json (or the one in a run's directory)."""
     summary: dict[str, Any] = json.loads(_file(path, "summary.json").read_bytes())
     return summary
+
+
+class _WholeLines(io.RawIOBase):
+    """A file up to the end of its last whole line, as it is now."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115  # closed with this one
+        self._left = _length_of_whole_lines(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)[: self._left]
+        n = self._file.readinto(view) or 0
+        self._left -= n
+        return n
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _length_of_whole_lines(path: Path) -> int:
+    block = 1 << 16
+    with open(path, "rb") as file:
+        end = file.seek(0, io.SEEK_END)
+        while end > 0:
+            start = max(0, end - block)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return 0
 
 
 def _file(path: Path, name: str) -> Path:

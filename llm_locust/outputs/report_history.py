@@ -1,0 +1,135 @@
+"""The run over time for a report: the points of the live page, made of timeline.csv and requests.csv.
+
+Rates and counts are timeline.csv's. Percentiles are computed from the requests that ended in a point's time, never from
+other percentiles; a short point looks back over 10 s, as timeline.csv does. Single ITLs are in no file: a point has the
+greatest of its seconds' 10 s values. Knows no Locust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from llm_locust.measure.seconds import SLIDING_S
+from llm_locust.outputs.heat import HEAT_BINS, HEAT_LOWEST_MS, HEAT_RATIO, heat_bins_ms, read_heat, told
+from llm_locust.outputs.history import MOST_POINTS, POINT_COLUMNS
+from llm_locust.outputs.report_requests import EndedRequests
+
+_SUMS = {
+    "started_per_s": "requests_started",
+    "ok_per_s": "requests_ok",
+    "failed_per_s": "requests_failed",
+    "unfinished_per_s": "requests_unfinished",
+    "output_tok_per_s": "output_tokens",
+    "input_tok_per_s": "input_tokens",
+    "in_flight": "in_flight",
+}
+_MOST = {
+    "users": "users",
+    "in_flight_peak": "in_flight_peak",
+    "loop_lag_ms_max": "loop_lag_ms_max",
+    "output_tok_per_s_max": "output_tokens",
+    "itl_ms_p50": "itl_ms_p50",
+    "itl_ms_p99": "itl_ms_p99",
+}
+_QUANTILES = {name: float(name[-2:]) / 100 for name in POINT_COLUMNS if name[-4:-2] == "_p"}
+
+
+def history(timeline: pd.DataFrame, ended: EndedRequests, most_points: int = MOST_POINTS) -> dict[str, Any]:
+    """Return columns, heat scale, points and bands as `live.LiveHistory` tells them."""
+    timeline = timeline.sort_values("epoch_s", kind="stable", ignore_index=True)
+    points = [list(point.values()) for point in _points(timeline, ended, most_points)]
+    return {
+        "columns": POINT_COLUMNS,
+        "heat": {"lowest_ms": HEAT_LOWEST_MS, "ratio": HEAT_RATIO},
+        "points": points,
+        "bands": list(_bands(timeline)),
+    }
+
+
+def _points(timeline: pd.DataFrame, ended: EndedRequests, most_points: int) -> Iterator[dict[str, Any]]:
+    seconds = timeline["epoch_s"].to_numpy(np.int64)
+    starts = _starts(timeline, most_points)
+    for first, end in zip(starts, [*starts[1:], len(timeline)], strict=True):
+        part = timeline.iloc[first:end]
+        from_s, until_s = int(seconds[first]), int(seconds[end - 1]) + 1
+        found = {
+            "from_s": from_s,
+            "until_s": until_s,
+            **{name: _drawn(part[column].sum() / len(part)) for name, column in _SUMS.items()},
+            **{name: _drawn(part[column].max()) for name, column in _MOST.items()},
+            "output_tok_per_s_min": _drawn(part["output_tokens"].min()),
+            **_quantiles(ended, min(from_s, until_s - SLIDING_S), until_s),
+            "ttft_ms_heat": _heat_of_requests(ended, from_s, until_s),
+            "itl_ms_heat": _heat_of_seconds(part),
+        }
+        yield {name: found[name] for name in POINT_COLUMNS}
+
+
+def _starts(timeline: pd.DataFrame, most_points: int) -> list[int]:
+    """Return the row at which each point starts: equal lengths, and never two stages or phases in one."""
+    if timeline.empty:
+        return []
+    length = -(-len(timeline) // most_points)
+    place = timeline[["stage", "phase"]]
+    change = (place != place.shift()).any(axis=1).to_numpy()
+    runs = np.flatnonzero(change)
+    return [
+        row for first, end in zip(runs, [*runs[1:], len(timeline)], strict=True) for row in range(first, end, length)
+    ]
+
+
+def _bands(timeline: pd.DataFrame) -> Iterator[Sequence[Any]]:
+    starts = _starts(timeline, 1)
+    seconds = timeline["epoch_s"].to_numpy(np.int64)
+    for first, end in zip(starts, [*starts[1:], len(timeline)], strict=True):
+        stage, phase = timeline["stage"].iloc[first], timeline["phase"].iloc[first]
+        yield [stage or None, phase or None, int(seconds[first]), int(seconds[end - 1]) + 1]
+
+
+def _slice(ended: EndedRequests, name: str, from_s: int, until_s: int) -> NDArray[np.float32]:
+    first, end = np.searchsorted(ended.end_s, [from_s, until_s])
+    values = ended.latencies_ms[name][first:end]
+    return values[~np.isnan(values)]
+
+
+def _quantiles(ended: EndedRequests, from_s: int, until_s: int) -> Mapping[str, float | int | None]:
+    """Return the nearest-rank percentiles of the requests that ended in this time."""
+    found: dict[str, float | int | None] = {}
+    values: dict[str, NDArray[np.float32]] = {}
+    for name, q in _QUANTILES.items():
+        latency = name[:-4]
+        if latency not in ended.latencies_ms:
+            continue
+        if latency not in values:
+            values[latency] = np.sort(_slice(ended, latency, from_s, until_s))
+        n = values[latency].size
+        found[name] = _drawn(values[latency][max(int(np.ceil(q * n - 1e-9)) - 1, 0)]) if n else None
+    return found
+
+
+def _heat_of_requests(ended: EndedRequests, from_s: int, until_s: int) -> list[int] | None:
+    values = _slice(ended, "ttft_ms", from_s, until_s)
+    return told(np.bincount(heat_bins_ms(values.astype(np.float64)), minlength=HEAT_BINS))
+
+
+def _heat_of_seconds(part: pd.DataFrame) -> list[int] | None:
+    if "itl_ms_heat" not in part:  # a run of an older version
+        return None
+    counts = np.zeros(HEAT_BINS, np.int64)
+    for cell in part["itl_ms_heat"]:
+        if cell:
+            counts += read_heat(cell)
+    return told(counts)
+
+
+def _drawn(number: Any) -> float | int | None:
+    """Four digits are enough to draw a point; None for what is absent."""
+    if pd.isna(number):
+        return None
+    rounded = float(f"{float(number):.4g}")
+    return int(rounded) if rounded == int(rounded) else rounded

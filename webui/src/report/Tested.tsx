@@ -1,0 +1,75 @@
+/** What was tested, with what, and how the numbers are defined. */
+
+import { Box } from "@mui/material";
+
+import { Plain } from "../tables/Plain";
+import type { MetricFormula, Report } from "./types";
+
+/** A value of a setting as one reads it; structures as JSON. */
+export function told(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return value.join(", ");
+  return JSON.stringify(value);
+}
+
+function Pairs({ label, pairs }: { label: string; pairs: [string, unknown][] }) {
+  if (pairs.length === 0) return null;
+  return (
+    <Box sx={{ minWidth: 0 }}>
+      <Plain
+        columns={[
+          { title: label, left: true, cell: ([key]) => key },
+          {
+            title: "",
+            left: true,
+            cell: ([, value]) => <span style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>{told(value)}</span>,
+          },
+        ]}
+        keyOf={([key]) => key}
+        label={label}
+        rows={pairs}
+      />
+    </Box>
+  );
+}
+
+export function Tested({ report }: { report: Report }) {
+  const { run } = report.now;
+  const about: [string, unknown][] = [
+    ["server", run.host],
+    ["model", run.model],
+    ["shape", run.shape ?? "plain users"],
+    ["started", run.started],
+    ["note", run.note],
+    ...Object.entries(run.tags),
+    ...Object.entries(run.seeds).map(([name, seed]): [string, unknown] => [`seed (${name})`, String(seed)]),
+  ];
+  const said = about.filter(([, value]) => value !== null && value !== "");
+  return (
+    <Box className="columns" sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
+      <Box sx={{ display: "grid", gap: 1.5, alignContent: "start", minWidth: 0 }}>
+        <Pairs label="Run" pairs={said} />
+        <Pairs label="Server, seen before the load" pairs={Object.entries(report.server)} />
+        <Pairs label="Versions" pairs={Object.entries(run.versions)} />
+      </Box>
+      <Pairs label="Settings (secrets are masked)" pairs={Object.entries(report.settings)} />
+    </Box>
+  );
+}
+
+export function Formulas({ formulas }: { formulas: MetricFormula[] }) {
+  return (
+    <Plain
+      columns={[
+        { title: "Metric", left: true, cell: ({ title }) => title },
+        { title: "Column", left: true, cell: ({ name }) => <code>{name}</code> },
+        { title: "Unit", left: true, cell: ({ unit }) => unit },
+        { title: "Formula", left: true, cell: ({ formula }) => <span style={{ whiteSpace: "normal" }}>{formula}</span> },
+        { title: "Better", left: true, cell: ({ better }) => ({ low: "↓", high: "↑", none: "" })[better] },
+      ]}
+      keyOf={({ name }) => name}
+      label="Formulas"
+      rows={formulas}
+    />
+  );
+}
