@@ -9,103 +9,31 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import gevent
 import msgspec
-from locust.exception import RPCError
-from locust.runners import STATE_MISSING
 
-from llm_locust.load.stage import STEADY, Tally
+from llm_locust.load.stage import STEADY, StageOrder, Tally
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
 from llm_locust.outputs.live import WorkerNow
+from llm_locust.prompts.source import PromptSource
 
 from . import messages
+from .account import Account, difference, refusal_of
 from .collector import from_tuples
 from .crew import Asked, MasterCrew
-from .health import HealthBooks, TokenSpeed, lag_p99_ms
+from .health import HealthBooks
 from .messages import Final, Hello, RunOrder, to_message
-from .reports import REPORT_KEY, Inbox
-from .secrets import Secrets
+from .reports import REPORT_KEY
 from .state import LLM
 
 logger = logging.getLogger(__name__)
 
 READY_WAIT_S = 10.0
 UNISSUED = "unissued"
-
-
-@dataclass(slots=True)
-class Account:
-    """One worker: `name` is what its records carry, `client_id` Locust's name for it."""
-
-    name: str
-    client_id: str
-    hello: Hello
-    runner: Any
-    inbox: Inbox = field(default_factory=lambda: Inbox(""))
-    ready: bool = False
-    problem: str = ""
-    acked_version: int = 0
-    marks_seen: int = 0
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    told_ns: int = 0
-    in_flight: int = 0
-    reported_s: float | None = None
-    harvested_epoch_s: int = 0
-    totals: Counter[str] = field(default_factory=Counter)
-    speed: TokenSpeed = field(default_factory=TokenSpeed)
-    clock_offset_ns: int = 0
-    clock_uncertainty_ns: int | None = None
-    final: Final | None = None
-    lost_s: float | None = None
-
-    @property
-    def users(self) -> int:
-        """Users that run there, as Locust knows them."""
-        node = self.runner.clients.get(self.client_id)
-        return 0 if node is None else int(node.user_count)
-
-    @property
-    def gone(self) -> bool:
-        """Whether Locust has lost it, or it has left."""
-        node = self.runner.clients.get(self.client_id)
-        return node is None or node.state == STATE_MISSING
-
-    def send(self, message: str, data: Any) -> None:
-        """Send it a message; one that cannot be sent is logged (a dead connection is found by heartbeats)."""
-        try:
-            self.runner.send_message(message, data, self.client_id)
-        except RPCError as error:
-            logger.warning("llm-locust: %s could not be sent to %s: %s", message, self.name, error)
-
-    def begin_run(self, run_id: str, part: int) -> None:
-        """Start the account of another run."""
-        self.inbox = Inbox(run_id, part)
-        self.ready, self.problem = False, ""
-        self.acked_version = self.marks_seen = self.in_flight = self.harvested_epoch_s = 0
-        self.tallies = {}
-        self.totals = Counter()
-        self.speed = TokenSpeed()
-        self.final = None
-        self.reported_s = self.lost_s = None
-
-    def facts(self) -> WorkerFacts:
-        """What the summary says of it."""
-        uncertainty = self.clock_uncertainty_ns
-        return WorkerFacts(
-            worker=self.name,
-            host=self.hello.host,
-            pid=self.hello.pid,
-            version=self.hello.version,
-            timestamp_source=self.hello.timestamp_source,
-            clock_offset_ms=None if uncertainty is None else self.clock_offset_ns / 1e6,
-            clock_uncertainty_ms=None if uncertainty is None else uncertainty / 1e6,
-            lost=self.lost_s is not None,
-        )
 
 
 class MasterTeam:
@@ -183,9 +111,13 @@ class MasterTeam:
         for account in self._accounts.values():
             if account.final is None and account.lost_s is None and account.gone and self._order is not None:
                 account.lost_s = self._now_s()
-                logger.warning("llm-locust: %s", self._lost_sentence(account))
+                logger.warning("llm-locust: %s", account.lost_sentence(self._started_s))
                 self.users_replaced = False
                 self.crew.lost(account)
+            elif account.lost_s is not None and account.final is None and not account.gone:
+                account.came_back(self._now_s() - self._started_s, self._started_s)
+                logger.warning("llm-locust: %s", account.absences[-1])
+                self.crew.returned(account)
         for label, count in self.crew.take_unissued().items():
             self.numbers.count(label, STEADY, UNISSUED, count)
         if not self._draining:
@@ -241,19 +173,7 @@ class MasterTeam:
         """What the page shows of the workers."""
         now_s = self._now_s()
         return tuple(
-            WorkerNow(
-                worker=account.name,
-                host=account.hello.host,
-                timestamp_source=account.hello.timestamp_source,
-                users=account.users,
-                in_flight=account.in_flight,
-                output_tok_per_s=None if account.gone else account.speed.per_s,
-                loop_lag_p99_ms=lag_p99_ms(self.health.latest.get(account.name, {})),
-                cpu_percent=self.health.latest.get(account.name, {}).get("cpu_percent"),
-                report_age_s=None if account.reported_s is None else now_s - account.reported_s,
-                clock_offset_ms=account.facts().clock_offset_ms,
-                lost=account.lost_s is not None,
-            )
+            account.now(now_s, self.health.latest.get(account.name, {}))
             for account in self._accounts.values()
             if account.ready
         )
@@ -269,8 +189,10 @@ class MasterTeam:
         return sum(account.inbox.gaps for account in self._accounts.values())
 
     def lost(self) -> tuple[str, ...]:
-        """What is to be said of each lost worker."""
-        return tuple(self._lost_sentence(account) for account in self._accounts.values() if account.lost_s is not None)
+        """What is to be said of each lost worker, and of those that were out of sight for a time."""
+        accounts = self._accounts.values()
+        lost = [account.lost_sentence(self._started_s) for account in accounts if account.lost_s is not None]
+        return (*lost, *(sentence for account in accounts for sentence in account.absences))
 
     def clock_uncertainty_ms(self) -> float | None:
         """The least certain clock offset of a worker; between processes of one machine there is one clock."""
@@ -290,10 +212,10 @@ class MasterTeam:
             if account.final is not None and account.final.in_flight:
                 found.append(f"{account.final.in_flight} requests of {account.name} could not be ended")
             if account.final is not None and Counter(account.final.totals) != account.totals:
-                found += _difference(Counter(account.final.totals), account.totals, account.name, "its reports")
+                found += difference(Counter(account.final.totals), account.totals, account.name, "its reports")
         mine = Counter({**self.numbers.totals(), "rows": self._rows_taken})
         del mine[f"cell:{UNISSUED}"]  # the master's own figure
-        return tuple(found + _difference(expected, mine, "workers", "master"))
+        return tuple(found + difference(expected, mine, "workers", "master"))
 
     # ---- messages ----
 
@@ -387,32 +309,10 @@ class MasterTeam:
         account = self._accounts.get(msg.node_id)
         return account if account is not None and account.inbox.run_id == run_id else None
 
-    def _lost_sentence(self, account: Account) -> str:
-        told = "it never reported"
-        if account.reported_s is not None:
-            told = f"last report at {account.reported_s - self._started_s:.1f} s"
-        return f"worker {account.name} lost: {told}, {account.in_flight} streams not accounted for"
-
     def _new_crew(self) -> MasterCrew:
         self._rows_taken = 0
-        return MasterCrew(self.live, self._runner, self._llm.clock.now_ns, self._asked)
+        return MasterCrew(self.live, self._runner, self._llm.clock.now_ns, self._asked, self._stage_prompts)
 
-
-def refusal_of(hello: Hello, secrets: Secrets) -> str:
-    """Say why a worker cannot take part; "" where it can."""
-    mine = messages.suite_version()
-    if hello.version != mine:
-        return f"it runs llm-locust {hello.version}, the master {mine}; install the same version on both"
-    if secrets.api_key is not None and not hello.has_key:
-        return (
-            f"it has no API key, the master has one (from {secrets.source}); set LOCUST_LLM_API_KEY or OPENAI_API_KEY, "
-            "or give --llm-api-key-file there too: keys are not sent over the network"
-        )
-    return ""
-
-
-def _difference(expected: Counter[str], found: Counter[str], whose: str, where: str) -> list[str]:
-    """Name what two accounts disagree about, the first few."""
-    keys = sorted(key for key in expected.keys() | found.keys() if expected[key] != found[key])
-    told = [f"{key} {expected[key]} at {whose}, {found[key]} at {where}" for key in keys[:3]]
-    return [*told, f"{len(keys) - 3} more"] if len(keys) > 3 else told
+    def _stage_prompts(self, order: StageOrder) -> PromptSource | None:
+        """The prompts that a stage names, as the workers have them."""
+        return self._llm.library_for(self._llm.settings).of_stage(order)

@@ -1,0 +1,123 @@
+"""Writes a run down while it goes on and at its end: files, screen, pages, each from the same picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gevent.lock import RLock
+
+from llm_locust.measure.record import RequestRecord
+from llm_locust.outputs import Picture, RunState, TimelineRow
+from llm_locust.outputs.console import Screen, next_steps
+from llm_locust.wire.clock import Clock
+
+from . import view
+from .run import Run
+from .team import Team
+from .web import Board
+
+SCREEN_EVERY_S = 10.0
+BEYOND_S = 2
+"""How far beyond now the last seconds are taken: all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """What came since the last look."""
+
+    rows: list[RequestRecord]
+    seconds: list[TimelineRow]
+
+
+class Writer:
+    """Writes one run after another; a flush and the end never cross."""
+
+    def __init__(self, team: Team, clock: Clock, users: Callable[[], int], screen: Screen, board: Board) -> None:
+        self._team = team
+        self._clock = clock
+        self._users = users
+        self._screen = screen
+        self._board = board
+        self._writing = RLock()
+        self._screen_s = 0.0
+
+    def begin(self, run: Run) -> None:
+        """Make the files, and show the run, or its part after a reset, to the pages."""
+        self._screen_s = self.now_s()
+        self._board.begin(run.outputs.run, run.outputs.directory)
+
+    def flush(self, run: Run, *, on_screen: bool) -> None:
+        """Write what is new; `on_screen`: the tables each 10 s, too."""
+        with self._writing:
+            if run.finished:
+                return
+            self._team.settle()
+            picture = self._picture(run)
+            complete_s = self._team.complete_before_epoch_s()
+            new = self._take_new(run, max(complete_s or 0, self.epoch_s() - view.LATEST_S))
+            run.outputs.flush(picture, new.rows, new.seconds)
+            self._show(run, picture, new, RunState.RUNNING)
+        if on_screen and not run.drained and self.now_s() - self._screen_s >= SCREEN_EVERY_S:
+            self._screen_s = self.now_s()
+            self._screen.stages(picture)
+            self._screen.progress(picture)
+
+    def close(self, run: Run) -> Picture | None:
+        """Write the final files and say how it went; None where that was done before."""
+        with self._writing:
+            if run.finished:
+                return None
+            self._team.settle()
+            picture = self._picture(run, final=True)
+            new = self._take_new(run, self.epoch_s() + BEYOND_S)
+            state = RunState.ABORTED if run.aborted else run.state
+            not_whole = run.outputs.close(picture, new.rows, new.seconds, state)
+            self._show(run, picture, new, state)
+            run.finished = True
+        failures = run.outputs.failures.most_frequent_first()
+        self._screen.end(picture, failures, not_whole)
+        if run.aborted:
+            self._screen.say(run.aborted)
+        self._screen.files(run.outputs.paths, next_steps(picture, failures, run.outputs.directory))
+        return picture
+
+    def _take_new(self, run: Run, before_epoch_s: int) -> New:
+        """Take what came since the last look: records, and the seconds that are complete."""
+        run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
+        seconds = view.timeline_rows(self._team.numbers, before_epoch_s, run.around, self._team)
+        return New(self._team.take_rows(), list(seconds))
+
+    def _show(self, run: Run, picture: Picture, new: New, state: RunState) -> None:
+        """Put the picture before the pages."""
+        live = self._board.live
+        if live is not None:
+            failures = run.outputs.failures.most_frequent_first()
+            live.add(picture, new.seconds, self._team.workers_now(), new.rows, failures, state)
+            self._board.picture = picture
+
+    def _picture(self, run: Run, *, final: bool = False) -> Picture:
+        progress = view.progress_of(
+            run.conductor,
+            users=self._users(),
+            in_flight=self._team.in_flight(),
+            elapsed_s=self.now_s() - run.started_s,
+        )
+        return view.take_picture(
+            self._team,
+            run.conductor,
+            run.objectives,
+            self._clock.now_ns(),
+            self._clock.epoch_ns,
+            progress,
+            findings=run.findings,
+            final=final,
+        )
+
+    def now_s(self) -> float:
+        """The monotonic instant in seconds."""
+        return self._clock.now_ns() / 1e9
+
+    def epoch_s(self) -> int:
+        """The second that it is."""
+        return self._clock.epoch_ns(self._clock.now_ns()) // 1_000_000_000
