@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-slow lint types contracts unit package wheelhouse clean
+.PHONY: help demo test test-slow lint types contracts unit package wheelhouse webui webui-check clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -41,6 +41,13 @@ package: $(STAMP)  ## wheel and sdist build; the wheel installs without a networ
 
 wheelhouse: $(STAMP)  ## wheels for machines without a network (x86_64 and aarch64)
 	$(BIN)/python scripts/wheelhouse.py wheelhouse
+
+webui:           ## build the front end from its source (needs Node 20 or newer; running it does not)
+	cd webui && npm ci --no-progress && npm run build
+
+webui-check: webui  ## lint and test the front end; fail where the committed bundle is not what its source gives
+	cd webui && npm run lint && npm test
+	@git status --porcelain -- llm_locust/webui | (! grep .) || { echo "llm_locust/webui differs from its source: commit what make webui built"; exit 1; }
 
 clean:           ## remove what the targets made
 	rm -rf $(VENV) dist build wheelhouse

@@ -81,7 +81,7 @@ def register(environment: Any, board: Board, shapes: Sequence[str] = ()) -> None
         # Locust serves the assets of `template_folder`, and its own where that has none; auth.html stays Locust's.
         web_ui.app.jinja_loader = ChoiceLoader([FileSystemLoader(BUNDLE), web_ui.app.jinja_loader])
         web_ui.app.template_folder = str(BUNDLE)
-        web_ui.template_args["llm"] = form_args(shapes)
+        web_ui.template_args["llm"] = {**form_args(shapes), "method": _stop_method(web_ui.app)}
     else:
         logger.warning("llm-locust: %s; the stage table is in Locust's own page, without charts", reason)
         _add_table(web_ui, board)
@@ -102,6 +102,12 @@ def _why_not_ours(environment: Any) -> str | None:
     if missing:
         return f"this Locust's page lacks {', '.join(sorted(missing))}"
     return None
+
+
+def _stop_method(app: Any) -> str:
+    """How this Locust is stopped and reset: by GET before 2.47, by POST from then on."""
+    methods = next(iter(app.url_map.iter_rules("locust.stop"))).methods
+    return "POST" if "POST" in methods else "GET"
 
 
 def _add_routes(environment: Any, board: Board) -> None:

@@ -11,7 +11,7 @@ from llm_locust.measure.histogram import Histogram
 from llm_locust.measure.seconds import SECOND_COLUMNS, SecondRow
 from llm_locust.outputs import TimelineRow
 from llm_locust.outputs.heat import HEAT_LOWEST_MS, HEAT_RATIO
-from llm_locust.outputs.history import POINT_COLUMNS, History
+from llm_locust.outputs.history import POINT_COLUMNS, Cell, History
 
 BEGAN_S = 1_772_359_200
 
@@ -116,7 +116,7 @@ def test_heat_counts_every_sample_in_its_bin() -> None:
 def test_since_tells_only_what_changed_and_joining_gives_the_whole() -> None:
     """A reader that drops what lies within a changed point has what a new reader is told."""
     history = History(most_points=16)
-    known: list[list[object]] = []
+    known: list[list[Cell]] = []
     read = 0
     for at_s in range(300):
         history.add(second(at_s, tokens=at_s))
@@ -129,7 +129,7 @@ def test_since_tells_only_what_changed_and_joining_gives_the_whole() -> None:
         assert known == [list(cells) for cells in history.since(0)]
 
 
-def _within(point: list[object], newer: list[object]) -> bool:
+def _within(point: list[Cell], newer: list[Cell]) -> bool:
     return int(str(newer[0])) <= int(str(point[0])) and int(str(point[1])) <= int(str(newer[1]))
 
 

@@ -22,7 +22,7 @@ const stageShape = (place: number) => SHAPES[Math.floor(place / CYCLE.length) % 
 /** The steps of the empirical CDF, in % of the requests that have the value. */
 export function cdf(requests: SampledRequest[], place: number): [number, number][] {
   const values = requests.map((request) => request[place]).filter((value) => value !== null && value !== undefined);
-  return values.sort((a, b) => a - b).map((value, at) => [value, ((at + 1) / values.length) * 100]);
+  return values.sort((a, b) => a - b).map((value, at) => [value, (100 * (at + 1)) / values.length]);
 }
 
 interface CdfProps {
@@ -56,7 +56,7 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
         nameLocation: "middle",
         nameGap: 26,
         nameTextStyle: { color: text },
-        axisLabel: { color: text, hideOverlap: true, formatter: (value: number) => threeDigits(value) },
+        axisLabel: { color: text, hideOverlap: true, showMaxLabel: false, formatter: (value: number) => threeDigits(value) },
       } as never,
       yAxis: { ...valueAxis("% of requests", dark), max: 100 },
       grid: { left: 12, right: 18, top: 74, bottom: 26, containLabel: true },

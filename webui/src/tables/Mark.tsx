@@ -6,9 +6,9 @@ import { threeDigits } from "../numbers";
 import type { SloClause, Verdict } from "../live/types";
 
 const WORDS = {
-  VALID: { sign: "✓", tone: "success.main" },
-  SUSPECT: { sign: "?", tone: "warning.main" },
-  INVALID: { sign: "✕", tone: "error.main" },
+  VALID: { sign: "✓", tone: "success" },
+  SUSPECT: { sign: "?", tone: "warning" },
+  INVALID: { sign: "✕", tone: "error" },
 } as const;
 
 export function Reasons({ lines }: { lines: string[] }) {
@@ -22,7 +22,7 @@ export function Validity({ verdict }: { verdict: Verdict | null }) {
   const { sign, tone } = WORDS[verdict.validity];
   return (
     <Tooltip title={<Reasons lines={[...verdict.reasons, ...verdict.findings]} />}>
-      <Box component="span" sx={{ color: tone, fontWeight: 600 }}>
+      <Box component="span" sx={{ color: ({ palette }) => palette[tone][palette.mode === "dark" ? "main" : "dark"], fontWeight: 600 }}>
         {sign} {verdict.validity}
         {verdict.findings.length > 0 && (
           <Box component="span" sx={{ color: "text.secondary", fontWeight: 400 }}>

@@ -22,8 +22,8 @@ interface PlainProps<Row> {
   empty?: string;
 }
 
-const HEAD = { fontWeight: 600, lineHeight: 1.25, whiteSpace: "nowrap", verticalAlign: "bottom", px: 0.6, py: 0.5, fontSize: 13, "&:first-of-type": { pl: 1.5 } };
-const CELL = { whiteSpace: "nowrap", px: 0.6, py: 0.5, fontSize: 12.5, fontVariantNumeric: "tabular-nums", "&:first-of-type": { pl: 1.5 } };
+const HEAD = { fontWeight: 600, lineHeight: 1.25, whiteSpace: "nowrap", verticalAlign: "bottom", px: { xs: 0.4, xl: 0.6 }, py: 0.5, fontSize: { xs: 12.5, xl: 13 }, "&:first-of-type": { pl: 1.5 } };
+const CELL = { whiteSpace: "nowrap", px: { xs: 0.4, xl: 0.6 }, py: 0.5, fontSize: { xs: 12, xl: 12.5 }, fontVariantNumeric: "tabular-nums", "&:first-of-type": { pl: 1.5 } };
 
 export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty }: PlainProps<Row>) {
   return (
