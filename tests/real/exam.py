@@ -8,6 +8,8 @@ Exit code 0: every judged figure agrees; 1: one does not.
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +58,7 @@ def main(subject: Subject) -> int:
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep logs and runs here")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that servers are ended too
     folder = given.install.resolve()
     subject.install(folder, given.wheels and given.wheels.resolve())
     if not given.run:

@@ -17,7 +17,7 @@ from tests.real.counters import Counters, sums
 from tests.real.process import LOAD_CORE, pinned
 
 ROOT = Path(__file__).resolve().parents[2]
-_LIMIT_S = 300.0
+_LIMIT_S = 120.0
 
 WITHOUT_WARMUP = ("--llm-warmup", "0")
 """Every request is measured: what the server counted and what the report says are of the same requests."""
@@ -87,7 +87,12 @@ class Running:
 
     def result(self) -> Run:
         """Wait for the end; read the files."""
-        output, _ = self.process.communicate(timeout=_LIMIT_S)
+        try:
+            output, _ = self.process.communicate(timeout=_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            output, _ = self.process.communicate()
+            raise AssertionError(f"the load did not end within {_LIMIT_S:.0f} s:\n{output[-4000:]}") from None
         run = (self.folder / "reports" / "latest").resolve()
         before = self.folder / "before.txt"
         if not before.exists() or not (run / "requests.csv").exists():
