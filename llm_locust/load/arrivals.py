@@ -211,6 +211,12 @@ class Cursor:
         self._place = int(np.searchsorted(self._mine, self._passed - self._schedule.first, side="right"))
 
 
+def trace_instants_ns(prompts: object | None) -> NDArray[np.int64] | None:
+    """Give the offsets of a source of prompts that has instants of its own; None for any other."""
+    arrivals_s = getattr(prompts, "arrivals_s", None)
+    return None if arrivals_s is None else np.rint(arrivals_s * 1e9).astype(np.int64)
+
+
 def first_index_from(schedule: Schedule, offset_ns: int) -> int:
     """Give the first index due at or after the offset: where new shares may begin. Moves the schedule on."""
     while not len(schedule.block_ns) or schedule.block_ns[-1] < offset_ns:

@@ -11,6 +11,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_locust.load.arrivals import trace_instants_ns
 from llm_locust.load.gate_types import Ticket
 from llm_locust.load.line import Grant, Line, make_line
 from llm_locust.load.row import Row
@@ -51,9 +52,7 @@ class Serving:
     def open(self, at_ns: int, phase: str) -> None:
         """Begin to issue; the schedule counts from this instant. A second opening changes nothing."""
         if self._line is None:
-            arrivals_s = getattr(self._prompts, "arrivals_s", None)
-            trace_ns = None if arrivals_s is None else np.rint(arrivals_s * 1e9).astype(np.int64)
-            self._line = make_line(self.order, at_ns, trace_ns)
+            self._line = make_line(self.order, at_ns, trace_instants_ns(self._prompts))
             self._accounted_ns = at_ns
             self.phase = phase
 

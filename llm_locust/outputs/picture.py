@@ -49,15 +49,34 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedStage:
+    """What became of a stage of the plan: when it really opened, was measured, closed and drained, or why it was
+    skipped. Instants are ns since the epoch, None where the stage did not come so far.
+    """
+
+    stage: str
+    users: int
+    rate_per_s: float | None
+    opened_epoch_ns: int | None
+    steady_epoch_ns: int | None
+    closed_epoch_ns: int | None
+    drained_epoch_ns: int | None
+    ended_by: str
+    skipped: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """One instant of a run.
 
     ``verdicts`` by stage, `RUN` for the whole; ``slo``: stage → what became of each clause; ``skipped``: stage → why it
-    was not run.
+    was not run; ``applied``: the plan as it was really carried out.
     """
 
     snapshot: Snapshot
     verdicts: Mapping[str, StageVerdict]
     slo: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
+    applied: tuple[AppliedStage, ...] = ()
     progress: Progress | None = None

@@ -13,7 +13,7 @@ from typing import Any
 from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
 from llm_locust.measure.snapshot import StageRow
 from llm_locust.outputs.facts import RunFacts, RunState
-from llm_locust.outputs.picture import Picture
+from llm_locust.outputs.picture import AppliedStage, Picture
 from llm_locust.outputs.text import drawn, json_document
 
 FORMAT = 1
@@ -68,7 +68,7 @@ def summary_document(
             "shape": run.shape,
             "tags": run.tags,
             "note": run.note,
-            **(_numbers(picture) if picture else _NO_NUMBERS),
+            **(_numbers(picture, run) if picture else _NO_NUMBERS),
             "failures": failures.most_frequent_first(),
             "settings": run.settings,
             "seeds": run.seeds,
@@ -89,10 +89,11 @@ _NO_NUMBERS: Mapping[str, Any] = {
     "stages": [],
     "excluded": [],
     "skipped": {},
+    "applied": [],
 }
 
 
-def _numbers(picture: Picture) -> dict[str, Any]:
+def _numbers(picture: Picture, run: RunFacts) -> dict[str, Any]:
     snapshot = picture.snapshot
     return {
         "verdict": picture.verdicts.get(snapshot.run.stage),
@@ -101,7 +102,23 @@ def _numbers(picture: Picture) -> dict[str, Any]:
         "stages": [_stage(row, picture) for row in snapshot.rows],
         "excluded": [_stage(row, picture) for row in snapshot.excluded],
         "skipped": picture.skipped,
+        "applied": [_applied(stage, run) for stage in picture.applied],
     }
+
+
+def _applied(stage: AppliedStage, run: RunFacts) -> dict[str, Any]:
+    """Return a stage of the plan with the instants that it really had."""
+    instants = {
+        name: None if at_epoch_ns is None else _instant(at_epoch_ns, run)
+        for name, at_epoch_ns in (
+            ("opened", stage.opened_epoch_ns),
+            ("steady", stage.steady_epoch_ns),
+            ("closed", stage.closed_epoch_ns),
+            ("drained", stage.drained_epoch_ns),
+        )
+    }
+    plan = {"stage": stage.stage, "users": stage.users, "rate_per_s": stage.rate_per_s}
+    return {**plan, **instants, "ended_by": stage.ended_by, "skipped": stage.skipped, "notes": stage.notes}
 
 
 def _stage(row: StageRow, picture: Picture) -> dict[str, Any]:

@@ -87,9 +87,9 @@ class Collector:
         self._ledger.mark(at_ns, stage, phase)
         self._phase_of[stage] = phase
 
-    def unstarted(self, stage: str, waits_ns: NDArray[int64]) -> None:
-        """Arrivals were dropped at the stage's stop with the waits that they had."""
-        self.numbers.add_unstarted(stage, STEADY, [int(wait_ns) for wait_ns in waits_ns])
+    def unstarted(self, stage: str, waits_ns: NDArray[int64], missed: int) -> None:
+        """Arrivals were dropped at the stage's stop with the waits that they had; so many missed an objective by it."""
+        self.numbers.add_unstarted(stage, STEADY, [int(wait_ns) for wait_ns in waits_ns], missed)
 
     def note_tallies(self, tallies: Iterable[Tally], *, scheduled: bool) -> None:
         """Take the gate's counters of the window over into the numbers, each thing once."""

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from llm_locust.load.arrivals import Weights
+from llm_locust.load.arrivals import Weights, trace_instants_ns
 from llm_locust.load.deal import RESHARE_LEAD_NS, Dealer
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 
 from . import messages
-from .issuer import Issuer
+from .issuer import Issuer, StagePrompts
 
 LOCAL = "local"
 
@@ -113,18 +114,34 @@ class Hand(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Loss:
+    """What a lost worker told last, and what fell due there in the row that ran before the others took over."""
+
+    tallies: dict[str, Tally]
+    label: str
+    number: int
+    unissued: int = 0
+
+
 class MasterCrew:
-    """The crew of a master: every live worker, by messages. `lost_tallies` are what lost workers told last."""
+    """The crew of a master: every live worker, by messages."""
 
     def __init__(
-        self, hands: Callable[[], Sequence[Hand]], runner: UserCounter, now_ns: Callable[[], int], asked: Asked
+        self,
+        hands: Callable[[], Sequence[Hand]],
+        runner: UserCounter,
+        now_ns: Callable[[], int],
+        asked: Asked,
+        stage_prompts: StagePrompts,
     ) -> None:
         self._hands = hands
         self._runner = runner
         self.now_ns = now_ns
         self.asked = asked
+        self._stage_prompts = stage_prompts
         self._unissued: Counter[str] = Counter()
-        self._lost_tallies: dict[str, list[Tally]] = {}
+        self._lost: dict[str, Loss] = {}
         self._dealer: Dealer | None = None
         self._number = -1
         self._version = 0
@@ -139,7 +156,8 @@ class MasterCrew:
         if self._dealer is not None and self._number == order.number:
             self._dealer.amend(order)
         else:
-            self._dealer = Dealer(order, self._weights(), requests)
+            trace_ns = trace_instants_ns(self._stage_prompts(order)) if _follows_trace(order) else None
+            self._dealer = Dealer(order, self._weights(), requests, trace_ns)
             self._number = order.number
             self._marks.clear()
             self._opened_ns = None
@@ -181,7 +199,8 @@ class MasterCrew:
         if not all(label in hand.tallies for hand in hands):
             return None
         told = [self._as_told(hand, label) for hand in hands]
-        return Tally.merged([*told, *self._lost_tallies.get(label, [])])
+        lost = [loss.tallies[label].lost() for loss in self._lost.values() if label in loss.tallies]
+        return Tally.merged([*told, *lost])
 
     # ---- what the master tells ----
 
@@ -191,7 +210,8 @@ class MasterCrew:
             return
         self._send_order(hand, self._dealer.order_for(hand.name))
         for message, told in self._marks:
-            hand.send(message, told)
+            if told["mark"] > hand.marks_seen:
+                hand.send(message, told)
 
     def follow_users(self) -> None:
         """Give shares to workers whose users have none; called once a second."""
@@ -205,9 +225,11 @@ class MasterCrew:
             self._send_deal()
 
     def lost(self, hand: Hand) -> None:
-        """A worker is gone: its shares and its quota go to the others, what fell due there is counted."""
-        for label, told in hand.tallies.items():
-            self._lost_tallies.setdefault(label, []).append(told.lost())
+        """A worker is gone: its shares and its quota go to the others, what fell due there is counted.
+
+        It is told, too: one that was only out of sight must not start what others took over.
+        """
+        loss = self._lost[hand.name] = Loss(dict(hand.tallies), self._label, self._number)
         if self._dealer is None or self._opened_ns is None or self._closed or not self._hands():
             return
         tally = hand.tallies.get(self._label)
@@ -219,8 +241,18 @@ class MasterCrew:
             last_seen_ns=max(hand.told_ns - self._opened_ns, 0),
             offset_ns=self._offset_ns(),
         )
-        self._unissued[self._label] += self._dealer.unissued - before
+        loss.unissued = self._dealer.unissued - before
+        self._unissued[self._label] += loss.unissued
         self._send_deal()
+        self._send_order(hand, self._dealer.order_for(hand.name))
+
+    def returned(self, hand: Hand) -> None:
+        """A worker that was lost is there again: it goes on, and has itself started what fell due there meanwhile."""
+        loss = self._lost.pop(hand.name)
+        self._unissued[loss.label] -= loss.unissued
+        if loss.number != self._number:
+            hand.marks_seen = 0
+        self.welcome(hand)
 
     def take_unissued(self) -> Counter[str]:
         """What fell due at lost workers since the last call, by row."""
@@ -264,3 +296,7 @@ class MasterCrew:
         self._marks.append((message, {**told, "mark": len(self._marks) + 1}))
         for hand in self._hands():
             hand.send(*self._marks[-1])
+
+
+def _follows_trace(order: StageOrder) -> bool:
+    return order.arrivals is not None and order.arrivals.law == "trace"

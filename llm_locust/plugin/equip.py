@@ -14,7 +14,6 @@ from llm_locust.load.desk import Spoken
 from llm_locust.load.options import AskOptions
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.users import LLMUser
-from llm_locust.measure.finish import RequestLimits
 from llm_locust.prompts.ruler import Ruler
 from llm_locust.prompts.tokenizers import TokenCounter
 from llm_locust.protocol.types import BodyOptions
@@ -22,7 +21,7 @@ from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.transport import WireTransport
 
 from .drain import PLANNED_S
-from .objectives import objectives
+from .objectives import Objectives, objectives
 from .secrets import Secrets
 from .settings import Settings
 
@@ -77,7 +76,7 @@ def rulers(found: dict[str, Any] | None) -> dict[Spoken, Ruler]:
     return {(yardstick.dialect, yardstick.host): yardstick.ruler for yardstick in measured}
 
 
-def request_limits(settings: Settings, user_classes: Iterable[type[Any]]) -> RequestLimits | None:
+def request_objectives(settings: Settings, user_classes: Iterable[type[Any]]) -> Objectives | None:
     """What each request is judged by; None where nothing is asked of single requests."""
     demanded = objectives(settings, [owner for owner in user_classes if issubclass(owner, LLMUser)])
-    return demanded.request_good if demanded is not None and demanded.judge_requests else None
+    return demanded if demanded is not None and demanded.judge_requests else None

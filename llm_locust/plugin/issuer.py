@@ -6,6 +6,7 @@ process's monotonic clock.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 from gevent.pool import Group
@@ -21,6 +22,9 @@ from .collector import Collector
 StagePrompts = Callable[[StageOrder], PromptSource | None]
 """Gives the prompts that a stage names, None where it names none."""
 
+MissedByWaiting = Callable[[int], bool]
+"""Says whether an arrival that was not started has missed an objective by its wait in ns; true for every longer one."""
+
 CUT_WAIT_S = 5.0
 """How long killed users may take to book their partial streams."""
 
@@ -34,6 +38,7 @@ class Issuer:
         now_ns: Callable[[], int],
         user_greenlets: Group,
         stage_prompts: StagePrompts,
+        missed_by_waiting: MissedByWaiting | None = None,
     ) -> None:
         self.run_id = collector.run_id
         self.now_ns = now_ns
@@ -41,6 +46,7 @@ class Issuer:
         self.gate = Gate(now_ns, on_unstarted=self._unstarted)
         self._user_greenlets = user_greenlets
         self._stage_prompts = stage_prompts
+        self._missed_by_waiting = missed_by_waiting
         self._order: StageOrder | None = None
         self._label = ""
         self.phase = ""
@@ -114,4 +120,10 @@ class Issuer:
         self.collector.reset()
 
     def _unstarted(self, label: str, waits_ns: NDArray[int64]) -> None:
-        self.collector.unstarted(label, waits_ns)
+        self.collector.unstarted(label, waits_ns, self._missed(waits_ns))
+
+    def _missed(self, waits_ns: NDArray[int64]) -> int:
+        """Count the waits that alone miss an objective: from the shortest one that does."""
+        if self._missed_by_waiting is None:
+            return 0
+        return len(waits_ns) - bisect_left(sorted(waits_ns.tolist()), True, key=self._missed_by_waiting)

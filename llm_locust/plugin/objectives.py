@@ -44,6 +44,10 @@ class Objectives:
         own = self.of_class.get(record.user_class)
         return None if own is None else own.slo.request_good(record)
 
+    def missed_by_waiting(self, wait_ns: int) -> bool:
+        """Say whether an arrival missed a limit by its wait alone: one of the run's, else one of each class."""
+        return all(slo.missed_by_waiting(wait_ns) for slo in self._all())
+
     def verdicts(self, rows: Iterable[StageRow]) -> dict[str, tuple[Verdict, ...]]:
         """Judge every stage. A class without a request in a stage has missed what is demanded of it."""
         by_stage: dict[str, dict[str, StageRow]] = {}

@@ -84,7 +84,8 @@ class LLM:
         self.seed = order.seed
         library = self.library_for(settings)
         self.options = equip.asked(equip.ask_options(settings, self.secrets, library.tokenizer), order.found)
-        self.slo_good = equip.request_limits(settings, self._runner.environment.user_classes)
+        demanded = equip.request_objectives(settings, self._runner.environment.user_classes)
+        self.slo_good = None if demanded is None else demanded.request_good
         self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()
         self.transport_for(settings)
@@ -94,6 +95,7 @@ class LLM:
             self.clock.now_ns,
             self._runner.user_greenlets,
             library.of_stage,
+            None if demanded is None else demanded.missed_by_waiting,
         )
         self.gate.lead_to(self.issuer.gate)
         return self.issuer

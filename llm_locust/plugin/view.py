@@ -6,14 +6,16 @@ conductor. Knows no Locust.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from llm_locust.load.conductor import Conductor
+from llm_locust.load.crew import Applied
 from llm_locust.load.plan import least_duration_s
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageFacts, snapshot
 from llm_locust.outputs import Picture, Progress, StageVerdict, TimelineRow, Validity
+from llm_locust.outputs.picture import AppliedStage
 
 from .health import HealthBooks
 from .objectives import Objectives
@@ -52,14 +54,18 @@ def take_picture(
     team: Team,
     conductor: Conductor | None,
     objectives: Objectives | None,
-    at_epoch_ns: int,
+    now_ns: int,
+    epoch_ns: Callable[[int], int],
     progress: Progress | None,
     *,
     findings: Sequence[str] = (),
     final: bool = False,
 ) -> Picture:
-    """Make the picture; `findings` are the run's own, `final`: all has been handed in, so totals can be compared."""
-    shown = snapshot(team.numbers, at_epoch_ns, stage_facts(conductor))
+    """Make the picture at an instant of the clock that `epoch_ns` turns into epoch time.
+
+    `findings` are the run's own, `final`: all has been handed in, so totals can be compared.
+    """
+    shown = snapshot(team.numbers, epoch_ns(now_ns), stage_facts(conductor))
     applied = [] if conductor is None else conductor.applied
     notes = {row.label: row.notes for row in applied}
     drained = {row.label for row in applied if row.drained_ns is not None}
@@ -74,7 +80,30 @@ def take_picture(
     verdicts[RUN] = _run_verdict(team, verdicts, findings, final)
     judged = {} if objectives is None else objectives.verdicts(shown.rows)
     skipped = {row.label: row.skipped for row in applied if row.skipped}
-    return Picture(snapshot=shown, verdicts=verdicts, slo=judged, skipped=skipped, progress=progress)
+    carried_out = tuple(_applied(row, epoch_ns) for row in applied)
+    return Picture(
+        snapshot=shown, verdicts=verdicts, slo=judged, skipped=skipped, applied=carried_out, progress=progress
+    )
+
+
+def _applied(row: Applied, epoch_ns: Callable[[int], int]) -> AppliedStage:
+    """Turn the conductor's account of a stage into epoch time."""
+    instants = [
+        None if at_ns is None else epoch_ns(at_ns)
+        for at_ns in (row.opened_ns, row.steady_ns, row.closed_ns, row.drained_ns)
+    ]
+    return AppliedStage(
+        stage=row.label,
+        users=row.users,
+        rate_per_s=row.rate_per_s,
+        opened_epoch_ns=instants[0],
+        steady_epoch_ns=instants[1],
+        closed_epoch_ns=instants[2],
+        drained_epoch_ns=instants[3],
+        ended_by=row.ended_by,
+        skipped=row.skipped,
+        notes=tuple(row.notes),
+    )
 
 
 def _circumstances(team: Team, health: HealthBooks, stage: str, notes: Sequence[str]) -> Circumstances:
@@ -88,9 +117,7 @@ def _circumstances(team: Team, health: HealthBooks, stage: str, notes: Sequence[
     )
 
 
-def _run_verdict(
-    team: Team, verdicts: dict[str, StageVerdict], findings: Sequence[str], final: bool
-) -> StageVerdict:
+def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], findings: Sequence[str], final: bool) -> StageVerdict:
     """The run's: its worst stage's, and what concerns no single stage."""
     around = Circumstances(
         reports_missing=team.reports_missing(),

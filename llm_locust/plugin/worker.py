@@ -157,14 +157,14 @@ class Worker:
         self._send(messages.STAGE_ACK, {"version": msg.data["version"]})
 
     def _on_open(self, environment: Any, msg: Any, **_: Any) -> None:
-        if self._llm.issuer is None or self._handed_in:
+        if self._llm.issuer is None or self._handed_in or msg.data["mark"] <= self._marks_seen:
             return
         self._told_drained = None
         self._llm.issuer.open(self._sync.to_worker_ns(msg.data["at_ns"]), msg.data["phase"], msg.data["label"])
         self._marks_seen = msg.data["mark"]
 
     def _on_mark(self, environment: Any, msg: Any, **_: Any) -> None:
-        if self._llm.issuer is None or self._handed_in:
+        if self._llm.issuer is None or self._handed_in or msg.data["mark"] <= self._marks_seen:
             return
         self._llm.issuer.mark(msg.data["label"], msg.data["phase"], self._sync.to_worker_ns(msg.data["at_ns"]))
         self._marks_seen = msg.data["mark"]

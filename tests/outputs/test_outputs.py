@@ -123,6 +123,7 @@ def test_open_when_the_run_dies_at_once(outputs: Outputs, directory: Path) -> No
         "stages": [],
         "excluded": [],
         "skipped": {},
+        "applied": [],
         "failures": [],
         "settings": {"users": 8, "seed": None},
         "seeds": {"run": 42},

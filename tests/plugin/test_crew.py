@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.deal import RESHARE_LEAD_NS
 from llm_locust.load.stage import DRAIN, STEADY, StageOrder, Tally
 from llm_locust.plugin.crew import MasterCrew
+from llm_locust.protocol.types import PromptRequest
 
 
 class Worker:
@@ -37,13 +39,27 @@ class Worker:
         self.tallies[label] = Tally(number=0, label=label, **counts)
 
 
+class Trace:
+    """Prompts with instants of their own: ten a second for ten seconds."""
+
+    size, digest, notes = 100, "trace", ()
+    arrivals_s = np.arange(100) / 10
+
+    def prompt(self, index: int) -> PromptRequest:
+        """Nobody asks for a prompt here."""
+        raise NotImplementedError
+
+
 class Bench:
     """A crew over some workers, on a clock of its own."""
 
     def __init__(self, *workers: Worker) -> None:
         self.workers = list(workers)
         self.at_ns = 0
-        self.crew = MasterCrew(lambda: self.workers, self, lambda: self.at_ns, lambda: (None, None))
+        self.trace: Trace | None = None
+        self.crew = MasterCrew(
+            lambda: self.workers, self, lambda: self.at_ns, lambda: (None, None), lambda order: self.trace
+        )
 
     @property
     def user_count(self) -> int:
@@ -158,3 +174,44 @@ def test_lost_worker_leaves_its_quota_and_what_fell_due_is_counted() -> None:
     merged = bench.crew.tally("a")
     assert merged is not None
     assert (merged.issued, merged.in_flight) == (50, 0)
+
+
+def test_worker_that_was_only_out_of_sight_goes_on_and_is_counted_once() -> None:
+    """It is told of the shares that others took over, and of every mark it missed; what it started is not unissued."""
+    one, two = Worker("one", 1), Worker("two", 1)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(arrivals=ArrivalSpec("constant", 0.0), profile=((0.0, 10.0),)), None)
+    bench.crew.open(0, STEADY)
+    one.tell("a", issued=40)
+    two.tell("a", issued=10, in_flight=1)
+    two.marks_seen, two.told_ns = 1, 2_000_000_000
+    bench.workers.remove(two)
+    bench.at_ns = 5_000_000_000
+    bench.crew.lost(two)
+    assert two.orders()[-1].weights == (("one", 1),)
+    bench.crew.mark("a", DRAIN, 6_000_000_000)
+    two.sent.clear()
+    two.tell("a", issued=30, in_flight=2)
+    bench.workers.append(two)
+    bench.crew.returned(two)
+    assert [message for message, _ in two.sent] == ["llm_stage", "llm_mark"]  # not the opening: it had seen that
+    assert bench.crew.take_unissued()["a"] == 0
+    merged = bench.crew.tally("a")
+    assert merged is not None
+    assert (merged.issued, merged.in_flight) == (70, 2)
+
+
+def test_lost_worker_of_a_trace_leaves_its_arrivals_to_the_others() -> None:
+    """The master knows the trace's instants: what is due later goes to the others, and nothing is due twice."""
+    one, two = Worker("one", 1), Worker("two", 1)
+    bench = Bench(one, two)
+    bench.trace = Trace()
+    bench.crew.send_stage(order(arrivals=ArrivalSpec("trace", 0.0)), None)
+    bench.crew.open(0, STEADY)
+    two.told_ns = 2_000_000_000
+    bench.workers.remove(two)
+    bench.at_ns = 3_000_000_000
+    bench.crew.lost(two)
+    ahead_s = RESHARE_LEAD_NS / 1e9
+    assert one.orders()[-1].shares[-1] == (round((3 + ahead_s) * 10), (("one", 1),))
+    assert bench.crew.take_unissued()["a"] == 12  # every other one of 25 that fell due between 2 s and 4.5 s

@@ -63,10 +63,16 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         "send lag p99 12.0 ms (> 10.0 ms)",
     ),
     "rate too low": (
-        {"rate_requested_per_s": 10.0, "rate_achieved_per_s": 9.4},
+        {"rate_requested_per_s": 10.0, "arrivals_due": 1000, "arrivals_started": 940},
         {},
         Validity.SUSPECT,
-        "achieved rate 9.40/s of 10/s requested (-6%)",
+        "940 of 1,000 arrivals started that fell due (-6%)",
+    ),
+    "arrivals of a lost worker": (
+        {"rate_requested_per_s": 10.0, "arrivals_due": 940, "arrivals_started": 940, "unissued": 60},
+        {},
+        Validity.SUSPECT,
+        "940 of 1,000 arrivals started that fell due (-6%)",
     ),
     "cpu": ({}, {"cpu_percent": 91.0}, Validity.SUSPECT, "a worker's CPU at 91 % (> 90 %): more workers needed"),
     "short window": (
@@ -116,9 +122,13 @@ WITHIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "loop lag": ({"stamped_by_user": 9}, {"loop_lag_p99_ms": 5.0}),
     "dispatch lag": ({"dispatch_lag_ms_p99": 50.0, "ttft_ms_p50": 1000.0}, {}),
     "send lag": ({"send_lag_ms_p99": 1.0, "ttft_ms_p50": 1.0}, {}),
-    "rate": ({"rate_requested_per_s": 10.0, "rate_achieved_per_s": 9.5}, {}),
+    "rate": ({"rate_requested_per_s": 10.0, "arrivals_due": 1000, "arrivals_started": 950}, {}),
+    "rate of an uneven law": (
+        {"rate_requested_per_s": 10.0, "rate_achieved_per_s": 8.0, "arrivals_due": 80, "arrivals_started": 80},
+        {},
+    ),
     "rate of a saturated stage": (
-        {"rate_requested_per_s": 10.0, "rate_achieved_per_s": 2.0, "saturated": 1},
+        {"rate_requested_per_s": 10.0, "arrivals_due": 1000, "arrivals_started": 200, "saturated": 1},
         {},
     ),
     "cpu": ({}, {"cpu_percent": 90.0}),
