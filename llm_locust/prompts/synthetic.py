@@ -1,8 +1,7 @@
 """Synthetic prompts: exact token length, unique by default, with a shared prefix where asked for.
 
 A prompt is a function of (seed, index) alone: every worker makes the same prompt for the same
-index, and no two indices share a prefix unless they are told to. Long texts are joined
-from prepared phrases, so that a 120,000-token prompt takes about a millisecond.
+index, and no two indices share a prefix unless they are told to.
 """
 
 from __future__ import annotations
@@ -12,12 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from llm_locust.prompts.lengths import Length, fixed, parse_length
-from llm_locust.prompts.ruler import ASSUMED, OPENERS, Ruler
+from llm_locust.prompts.phrases import Phrases, opened
+from llm_locust.prompts.ruler import ASSUMED, Ruler
 from llm_locust.protocol.types import PromptRequest
-
-_HEAD_WORDS = 32  # drawn word by word: the part that makes a prompt unique for a prefix cache
-_PHRASE_WORDS = 32
-_PHRASES = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,10 @@ class Synthetic:
     size: int | None = None
     digest: str = ""
     notes: tuple[str, ...] = ()
-    _phrases: list[str] = field(default_factory=list, compare=False, repr=False)
+    _phrases: Phrases = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_phrases", Phrases(self.ruler.words, self.seed))
 
     @property
     def mean_input_tokens(self) -> int:
@@ -64,7 +63,7 @@ class Synthetic:
 
     def prepared(self, seed: int, ruler: Ruler) -> Synthetic:
         """Return this source for a run's seed and a measured ruler."""
-        return replace(self, seed=seed, ruler=ruler, _phrases=[])
+        return replace(self, seed=seed, ruler=ruler)
 
     def prompt(self, index: int) -> PromptRequest:
         """Make the prompt of one request.
@@ -78,33 +77,12 @@ class Synthetic:
         parts: list[str] = []
         if shared:
             group = int(generator.integers(self.shared_prefix.groups))
-            parts.append(self._text(np.random.Generator(np.random.PCG64([self.seed, 1, group])), shared, opens=True))
+            of_group = np.random.Generator(np.random.PCG64([self.seed, 1, group]))
+            parts.append(self._phrases.drawn(of_group, shared))
         if words > shared:
-            parts.append(self._text(generator, words - shared, opens=not shared))
+            parts.append(self._phrases.drawn(generator, words - shared))
         output = self.output_tokens.sample(generator) if self.output_tokens else None
-        return PromptRequest(text=" ".join(parts), input_tokens=tokens, output_tokens=output)
-
-    def _text(self, generator: np.random.Generator, words: int, *, opens: bool) -> str:
-        """Join `words` words: the first ones drawn singly, then whole phrases; `opens`: a text begins here."""
-        vocabulary = self.ruler.words
-        phrases, singles = divmod(max(0, words - _HEAD_WORDS), _PHRASE_WORDS)
-        drawn = generator.integers(len(vocabulary), size=min(words, _HEAD_WORDS) + singles).tolist()
-        parts = [vocabulary[i] for i in drawn]
-        if opens:
-            parts[0] = OPENERS[drawn[0] % len(OPENERS)]
-        if phrases:
-            stock = self._stock()
-            parts += [stock[i] for i in generator.integers(len(stock), size=phrases).tolist()]
-        return " ".join(parts)
-
-    def _stock(self) -> list[str]:
-        """The prepared phrases, made at their first use from the seed."""
-        if not self._phrases:
-            generator = np.random.Generator(np.random.PCG64([self.seed, 2]))
-            vocabulary = self.ruler.words
-            table = generator.integers(len(vocabulary), size=(_PHRASES, _PHRASE_WORDS)).tolist()
-            self._phrases.extend(" ".join([vocabulary[i] for i in row]) for row in table)
-        return self._phrases
+        return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output)
 
 
 def synthetic(

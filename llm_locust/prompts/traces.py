@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from llm_locust.prompts.ruler import ASSUMED, OPENERS, Ruler
+from llm_locust.prompts.phrases import PHRASE_WORDS, Phrases, opened
+from llm_locust.prompts.ruler import ASSUMED, Ruler
 from llm_locust.prompts.source import PromptError
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import PromptRequest
@@ -46,6 +47,10 @@ class Trace:
     notes: tuple[str, ...] = ()
     seed: int = 0
     ruler: Ruler = ASSUMED
+    _phrases: Phrases = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_phrases", Phrases(self.ruler.words, self.seed))
 
     @property
     def size(self) -> int | None:
@@ -74,26 +79,18 @@ class Trace:
         for block in self.blocks[row]:
             if words <= 0:
                 break
-            parts.append(self._block(block, min(words, BLOCK_TOKENS), opens=not parts))
+            parts.append(self._block(block, min(words, BLOCK_TOKENS)))
             words -= BLOCK_TOKENS
         if words > 0:
             generator = np.random.Generator(np.random.PCG64([self.seed, 4, index]))
-            parts.append(self._words(generator, words, opens=not parts))
+            parts.append(self._phrases.drawn(generator, words))
         output = max(1, int(self.output_tokens[row]))
-        return PromptRequest(text=" ".join(parts), input_tokens=tokens, output_tokens=output)
+        return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output)
 
-    def _block(self, block: int, words: int, *, opens: bool) -> str:
+    def _block(self, block: int, words: int) -> str:
         """The first `words` words of a block's text: the same for the same id (64 bits and more)."""
-        generator = np.random.Generator(np.random.PCG64([self.seed, 5, block]))
-        return self._words(generator, words, opens=opens)
-
-    def _words(self, generator: np.random.Generator, words: int, *, opens: bool) -> str:
-        vocabulary = self.ruler.words
-        drawn = generator.integers(len(vocabulary), size=max(words, BLOCK_TOKENS))[:words].tolist()
-        parts = [vocabulary[i] for i in drawn]
-        if opens:
-            parts[0] = OPENERS[drawn[0] % len(OPENERS)]
-        return " ".join(parts)
+        names = hashlib.blake2b(f"{self.seed}/{block}".encode(), digest_size=BLOCK_TOKENS // PHRASE_WORDS).digest()
+        return self._phrases.named(names, words)
 
 
 def open_mooncake(path: Path) -> Trace:

@@ -117,7 +117,7 @@ def ticket(index: int = 0, *, place: int | None = None, stage: str = "a", prompt
 def test_prompt_comes_from_the_stage_the_class_or_the_default() -> None:
     """In this order; a class's goes through what the options ask of it, a stage's has been through it."""
     of_stage, of_class = Named("stage"), Named("class")
-    plain, adapting = Desk(seed=1), Desk(seed=1, adapt=lambda source: Named("adapted"))  # type: ignore[arg-type]
+    plain, adapting = Desk(seed=1), Desk(seed=1, adapt=lambda source: Named("adapted"))  # type: ignore[arg-type,return-value]
     taken = [
         plain.prompt(of_class, ticket(prompts=of_stage), HERE),  # type: ignore[arg-type]
         plain.prompt(of_class, ticket(), HERE),  # type: ignore[arg-type]

@@ -106,7 +106,7 @@ def talk_once(url: str, questions: Questions, sent: list[Any], turns: int = 3) -
         sent.append((json.loads(kwargs["content"]), kwargs["headers"]))
         return build(*args, **kwargs)
 
-    client.build_request = noting  # type: ignore[method-assign]
+    client.build_request = noting
     user.do()
     user.client.close()
     return around
