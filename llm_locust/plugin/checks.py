@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
         problems.append("--llm-levels, --llm-rates and --llm-hold vary a shape's stages: add --llm-shape")
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
-    return problems + list(_open_files(settings))
+    return [*problems, *_out(settings), *_open_files(settings)]
 
 
 def of_form(settings: Settings, shape: Any) -> Settings:
@@ -107,6 +108,14 @@ def _objectives(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[st
         objectives(settings, classes)
     except SloError as error:
         yield f"--llm-slo: {error}" if settings.slo else f"slo of a user class: {error}"
+
+
+def _out(settings: Settings) -> Iterator[str]:
+    """The folder of the runs, or the nearest one that is there, must take files."""
+    path = Path(settings.out).absolute()
+    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield f"--llm-out: {there} is not a folder that can be written to"
 
 
 def _open_files(settings: Settings) -> Iterator[str]:
