@@ -88,7 +88,6 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
     """Compare with the server's counters: it has no histograms, but the seconds its slots worked."""
     prompts = counted["llamacpp:prompt_tokens_total"] + counted["llamacpp:prompt_tokens_cached_total"]
-    decoding_ms = run.total("e2e_ms") - run.total("ttft_ms")
     gaps = run.total("output_tokens") - len(run.rows)
     theirs_ms = 1000 * counted["llamacpp:tokens_predicted_seconds_total"]
     return (
@@ -96,8 +95,9 @@ def judge(run: Run, counted: Counters) -> Sequence[Line]:
         Line("cached input tokens", run.total("cached_tokens"), counted["llamacpp:prompt_tokens_cached_total"]),
         Line("output tokens", run.total("output_tokens"), counted["llamacpp:tokens_predicted_total"]),
         Line("TTFT mean, prefill mean (ms)", run.mean("ttft_ms"),
-             1000 * counted["llamacpp:prompt_seconds_total"] / len(run.rows), None, "waiting for the slots' next step"),
-        time_line("token gap mean", decoding_ms / gaps, theirs_ms / gaps, least_ms=1.0, share=0.05,
+             1000 * counted["llamacpp:prompt_seconds_total"] / max(len(run.rows), 1), None,
+             "waiting for the slots' next step"),
+        time_line("token gap mean", run.gap_mean_ms(), theirs_ms / max(gaps, 1), least_ms=1.0, share=0.05,
                   why="first and last event's ways differ"),
     )  # fmt: skip
 

@@ -64,6 +64,11 @@ class Run:
         values = [float(row[column]) for row in self.rows if row[column]]
         return sum(values) / len(values) if values else 0.0
 
+    def gap_mean_ms(self) -> float:
+        """Average the time between two tokens over all tokens but the first of each request."""
+        gaps = self.total("output_tokens") - len(self.rows)
+        return (self.total("e2e_ms") - self.total("ttft_ms")) / gaps if gaps > 0 else 0.0
+
     def outcomes(self) -> dict[str, int]:
         """Count the outcomes."""
         found: dict[str, int] = {}
@@ -95,11 +100,11 @@ class Running:
             raise AssertionError(f"the load did not end within {_LIMIT_S:.0f} s:\n{output[-4000:]}") from None
         run = (self.folder / "reports" / "latest").resolve()
         before = self.folder / "before.txt"
-        if not before.exists() or not (run / "requests.csv").exists():
-            raise AssertionError(f"no run (exit code {self.process.returncode}):\n{output[-4000:]}")
+        summary = json.loads((run / "summary.json").read_text()) if before.exists() else {"state": "never begun"}
+        if summary["state"] in ("never begun", "running"):
+            raise AssertionError(f"{summary['state']} (exit code {self.process.returncode}):\n{output[-4000:]}")
         with (run / "requests.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
-        summary = json.loads((run / "summary.json").read_text())
         return Run(run, self.process.returncode, rows, summary, sums(before.read_text()), output)
 
 

@@ -72,8 +72,6 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
     """Compare with SGLang's own histograms; its clock starts when the request is taken up."""
-    gaps_ms = run.total("e2e_ms") - run.total("ttft_ms")
-    gaps = run.total("output_tokens") - len(run.rows)
     return (
         Line("requests", len(run.rows), counted["sglang:num_requests_total"]),
         Line("input tokens", run.total("input_tokens"), counted["sglang:prompt_tokens_total"]),
@@ -85,7 +83,7 @@ def judge(run: Run, counted: Counters) -> Sequence[Line]:
                   least_ms=15.0, share=0.05, why="the same"),
         time_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "sglang:request_time_per_output_token_seconds"),
                   least_ms=0.3, share=0.05, why="first and last event's ways differ"),
-        time_line("token gap mean", gaps_ms / gaps, mean_ms(counted, "sglang:inter_token_latency_seconds"),
+        time_line("token gap mean", run.gap_mean_ms(), mean_ms(counted, "sglang:inter_token_latency_seconds"),
                   least_ms=0.3, share=0.05, why="the same"),
     )  # fmt: skip
 

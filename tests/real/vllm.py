@@ -74,8 +74,6 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
     """Compare with vLLM's own histograms; its clock starts when the prompt is tokenized."""
-    gaps_ms = run.total("e2e_ms") - run.total("ttft_ms")
-    gaps = run.total("output_tokens") - len(run.rows)
     return (
         Line("requests", len(run.rows), counted["vllm:request_success_total"]),
         Line("input tokens", run.total("input_tokens"), counted["vllm:prompt_tokens_total"]),
@@ -86,7 +84,7 @@ def judge(run: Run, counted: Counters) -> Sequence[Line]:
                   least_ms=10.0, share=0.05, why="the same"),
         time_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "vllm:request_time_per_output_token_seconds"),
                   least_ms=0.2, share=0.05, why="first and last event's ways differ"),
-        time_line("token gap mean", gaps_ms / gaps, mean_ms(counted, "vllm:inter_token_latency_seconds"),
+        time_line("token gap mean", run.gap_mean_ms(), mean_ms(counted, "vllm:inter_token_latency_seconds"),
                   least_ms=0.2, share=0.05, why="the same"),
     )  # fmt: skip
 
