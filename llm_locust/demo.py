@@ -6,6 +6,8 @@ itself. The server's model runs `TIME_SCALE` times as fast as the cluster that i
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,15 +22,22 @@ _STOP_S = 15
 
 def run_demo(*, quick: bool) -> int:
     """Start the server and the sweep; return Locust's exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     levels, hold = ("2,4,8", "5s") if quick else ("4,8,16,32", "20s")
     with embedded_server() as url:
         print(f"The embedded server answers on {url}: DeepSeek-R1 on 32 H100, {TIME_SCALE} times as fast.")
         command = [sys.executable, "-m", "locust", "-f", str(locustfiles_root() / "llm.py"), "--headless"]
-        command += ["--processes", "2", "--only-summary", "--host", url, "--llm-shape", "ConcurrencySteps"]
+        port = str(free_port())  # Locust's own 5557 may be another test's
+        command += ["--processes", "2", "--master-bind-port", port, "--master-port", port, "--only-summary"]
+        command += ["--host", url, "--llm-shape", "ConcurrencySteps"]
         command += ["--llm-levels", levels, "--llm-hold", hold, "--llm-spawn-rate", "100"]
         command += ["--llm-input-tokens", "1024", "--llm-output-tokens", "128", "--llm-name", "demo"]
         print(f"$ {' '.join(['locust', *command[3:]])}\n", flush=True)
-        return subprocess.call(command)
+        sweep = subprocess.Popen(command)
+        try:
+            return sweep.wait()
+        finally:
+            _end(sweep)
 
 
 @contextmanager
@@ -42,10 +51,25 @@ def embedded_server() -> Iterator[str]:
             raise SystemExit(f"llm-locust demo: the embedded server did not start: {line.strip() or 'it said nothing'}")
         yield line.rsplit(_READY, 1)[1].strip()
     finally:
-        server.terminate()
-        try:
-            server.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            server.kill()
+        _end(server)
         if server.stdout:
             server.stdout.close()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on just now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def _end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """End a process of ours, the hard way if need be; one that has ended already is left alone."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
