@@ -1,4 +1,4 @@
-"""The `llm-locust` command: demo, init, options, probe, mock.
+"""The `llm-locust` command: demo, init, options, probe, mock, report, compare.
 
 Load tests themselves are started with `locust -f FILE`; this command holds what stands around them.
 Each subcommand imports its room only when it is asked for.
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments:
         parser.print_help()
         return 0
-    # `probe` and `mock` have parsers of their own: hand them the rest as it stands.
+    # `probe`, `mock`, `report` and `compare` have parsers of their own: hand them the rest as it stands.
     if arguments[0] == "probe":
         from llm_locust.load.probe import probe_main
 
@@ -30,6 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         from llm_locust.mock import main as mock_main
 
         return mock_main(arguments[1:])
+    if arguments[0] == "report":
+        from llm_locust.analysis.commands import report_main
+
+        return report_main(arguments[1:])
+    if arguments[0] == "compare":
+        from llm_locust.analysis.commands import compare_main
+
+        return compare_main(arguments[1:])
     options = parser.parse_args(arguments)
     if options.command == "options":
         print_options()
@@ -55,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("options", help="tell every --llm option of a load test, with its default")
     commands.add_parser("probe", help="ask a server one short question and tell what it can do", add_help=False)
     commands.add_parser("mock", help="run the embedded LLM server: an engine model, faults, scripts", add_help=False)
+    commands.add_parser("report", help="build a run's report.html again; charts, workbook, tables", add_help=False)
+    commands.add_parser("compare", help="put the stages of runs side by side", add_help=False)
     demo = commands.add_parser("demo", help="a sweep over a master and two workers against the embedded server")
     demo.add_argument("--quick", action="store_true", help="a third of the length, for a first look")
     return parser

@@ -71,7 +71,7 @@ export function Curve({ title, unit, of, now, dark }: CurveProps) {
         lineStyle: { width: 1.8, type: dash ?? "solid" },
         label: {
           show: at === of.length - 1,
-          position: "right",
+          position: "top",
           color: text,
           formatter: (params) => (params.value as Place)[2],
         },

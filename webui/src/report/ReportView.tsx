@@ -3,6 +3,7 @@
 import { Alert, Box, Paper, Typography } from "@mui/material";
 
 import { Charts } from "../charts/Charts";
+import type { StageRow } from "../live/types";
 import { FailureTable, OutcomeTable } from "../tables/Outcomes";
 import { Plain } from "../tables/Plain";
 import { StageTable } from "../tables/StageTable";
@@ -25,6 +26,9 @@ const CURVES = [
   { title: "TTFT against throughput", of: [...TTFT] },
   { title: "TPOT against throughput", of: [...TPOT] },
 ];
+
+/** What is outside of the measured windows is shown, not judged. */
+const unjudged = (row: StageRow): StageRow => ({ ...row, verdict: null, slo: [], meets_slo: null, best: false });
 
 function Head({ report }: { report: Report }) {
   const { run } = report.now;
@@ -94,22 +98,26 @@ export function ReportView({ report, dark }: { report: Report; dark: boolean }) 
         </Box>
       </Section>
       {history.points.length > 0 && (
-        <Section title="Over time">
-          <Typography color="text.secondary" sx={{ mb: 1 }} variant="body2">
-            Percentiles are those of the requests that ended in the last 10 s, or in the point&apos;s own time where it is longer;
-            ITL is then the greatest 10 s value in it. Times outside of the measured windows are grey.
-          </Typography>
-          <Box className="charts">
-            <Charts dark={dark} history={history} />
-          </Box>
-        </Section>
+        <Box className="new-sheet">
+          <Section title="Over time">
+            <Typography color="text.secondary" sx={{ mb: 1 }} variant="body2">
+              Percentiles are those of the requests that ended in the last 10 s, or in the point&apos;s own time where it is
+              longer; ITL is then the greatest 10 s value in it. Times outside of the measured windows are grey.
+            </Typography>
+            <Box className="charts">
+              <Charts dark={dark} history={history} />
+            </Box>
+          </Section>
+        </Box>
       )}
       {report.distributions.length > 0 && (
-        <Section title="Distributions">
-          <Box className="charts">
-            <DistributionCharts dark={dark} stages={report.distributions} />
-          </Box>
-        </Section>
+        <Box className="new-sheet">
+          <Section title="Distributions">
+            <Box className="distributions">
+              <DistributionCharts dark={dark} stages={report.distributions} />
+            </Box>
+          </Section>
+        </Box>
       )}
       <Section title="Outcomes">
         <OutcomeTable now={now} />
@@ -121,7 +129,7 @@ export function ReportView({ report, dark }: { report: Report; dark: boolean }) 
       )}
       {now.excluded.length > 0 && (
         <Section title="Not in the numbers above: ramp, warm-up, drain">
-          <StageTable now={{ ...now, rows: [], skipped: {} }} withExcluded />
+          <StageTable now={{ ...now, rows: [], skipped: {}, excluded: now.excluded.map(unjudged) }} withExcluded />
         </Section>
       )}
       <Section title="Workers">

@@ -2,6 +2,7 @@
 
 export const PAPER = {
   "[role=img] svg": { maxWidth: "100%" },
+  "@media screen and (max-width: 1500px)": { "td, th": { fontSize: "12.5px !important", padding: "4px 5px !important" } },
   "@page": { size: "A4 landscape", margin: "10mm" },
   "@media print": {
     ":root": { colorScheme: "light" },
@@ -14,9 +15,10 @@ export const PAPER = {
     h2: { breakAfter: "avoid" },
     "section > div": { gap: "8px !important" },
     ".charts > div, .columns": { gridTemplateColumns: "repeat(2, minmax(0, 1fr)) !important" },
+    ".distributions > div": { gridTemplateColumns: "repeat(3, minmax(0, 1fr)) !important", marginBottom: "8px" },
+    ".new-sheet": { breakBefore: "page" },
     "[role=img], [role=img] > div": { width: "100% !important", height: "auto !important" },
     "[role=img] svg": { position: "static !important", width: "100% !important", height: "auto !important" },
     ".sheet": { maxWidth: "none !important", padding: "0 !important" },
-    ".screen-only": { display: "none !important" },
   },
 } as const;

@@ -1,0 +1,1 @@
+"""What is read out of finished runs, by their files alone. Knows no Locust and no sockets."""
