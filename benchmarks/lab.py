@@ -147,7 +147,7 @@ class Finished:
 
 
 def run_client(
-    command: Sequence[str], *, environment: Mapping[str, str] | None = None, limit_s: float = 300.0
+    command: Sequence[str], *, environment: Mapping[str, str] | None = None, limit_s: float = 120.0
 ) -> Finished:
     """Run a client on its core to its end, sampling what it uses; kill it at the limit."""
     process = subprocess.Popen(

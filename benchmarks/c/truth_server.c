@@ -1,10 +1,10 @@
 /*
  * A server whose times are known: what a load generator reports is compared with what this one sent.
  *
- * One thread, one epoll. Every POST is answered by an OpenAI chat stream: the first token --ttft-ms after the request
+ * One thread, one epoll. POST /v1/chat/completions is answered by an OpenAI chat stream: the first token --ttft-ms after the request
  * reached the kernel, then one every --gap-us, each a chunk and a segment of its own, with the instant of its sending
  * (CLOCK_MONOTONIC, read just before the system call) in "t". As many tokens as max_tokens or
- * max_completion_tokens asks for, else --tokens. GET /v1/models names one model. With --cert and --key it speaks TLS
+ * max_completion_tokens asks for, else --tokens. GET /v1/models names one model; other paths are not found. With --cert and --key it speaks TLS
  * (when built with WITH_TLS). On SIGTERM it writes --truth: one JSON line a request with request_id (the client's
  * X-Request-Id), arrival_ns and token_send_ns.
  */
@@ -275,7 +275,8 @@ static int wanted_in(const char *body)
     return 0;
 }
 
-static void answer_get(stream *s)
+/* Answer what is no chat. */
+static void answer_short(stream *s)
 {
     const char *body = "{\"object\":\"list\",\"data\":[{\"id\":\"deepseek-r1\",\"object\":\"model\",\"created\":1,"
                        "\"owned_by\":\"truth\",\"max_model_len\":131072}]}";
@@ -322,7 +323,7 @@ static void read_request(stream *s)
             return;
         }
         if (strncmp(s->head, "POST", 4) != 0) {
-            answer_get(s);
+            answer_short(s);
             return;
         }
         const char *length = strcasestr(s->head, "content-length:");
@@ -340,10 +341,13 @@ static void read_request(stream *s)
             }
         }
     }
-    if (!s->body_left) {
-        s->arrival_ns = at_ns;
+    if (s->body_left)
+        return;
+    s->arrival_ns = at_ns;
+    if (strncmp(s->head, "POST /v1/chat/completions", 25) == 0)
         begin_answer(s);
-    }
+    else
+        answer_short(s);
 }
 
 static void serve(stream *s, uint32_t events)

@@ -10,7 +10,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import gevent
 import msgspec
 from gevent.lock import BoundedSemaphore
 from numpy import int64
@@ -23,6 +22,7 @@ from llm_locust.measure.finish import Samples
 from llm_locust.measure.ledger import Ledger, Stream
 from llm_locust.measure.record import RequestRecord
 from llm_locust.measure.timeline import Timeline
+from llm_locust.wire.turn import give_way
 
 from .keepsakes import Keepsakes
 from .reports import MOST_ROWS, Delta
@@ -130,7 +130,7 @@ class Collector:
         with self._harvesting:
             until_ns = self._now_ns() - (0 if final else HARVEST_BEHIND_NS)
             for _ in self._ledger.harvest(until_ns):
-                gevent.sleep(0)
+                give_way()
             self._harvested_ns = max(self._harvested_ns, until_ns)
         if self.keepsakes is not None:
             self.keepsakes.flush()

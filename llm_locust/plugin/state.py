@@ -88,7 +88,7 @@ class LLM:
         self.slo_good = None if demanded is None else demanded.request_good
         self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()
-        self.transport_for(settings)
+        self.transport_for(settings).prepare(*settings.hosts)
         keepsakes = Keepsakes(settings, order.run_id, self.worker)
         self.issuer = Issuer(
             Collector(order.run_id, self.clock.now_ns, self.clock.offset_ns, keepsakes),

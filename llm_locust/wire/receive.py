@@ -19,6 +19,7 @@ from llm_locust.wire.connection import Connection
 from llm_locust.wire.http import ContentError, Inflater, ResponseParser, inflater
 from llm_locust.wire.limits import LimitTimer
 from llm_locust.wire.tls import tls_failure
+from llm_locust.wire.turn import turnstile
 from llm_locust.wire.types import USER_TIME, End, Exchange, Limits, Sink
 
 READ_BYTES = 65536
@@ -336,7 +337,7 @@ class Receiver:
         connection.reader.stop()
         connection.writer.stop()
         self._limit.close()
-        self._ended.set()
+        turnstile().call(self._ended.set)
 
 
 def _named(error: BaseException) -> str:
