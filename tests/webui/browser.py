@@ -6,6 +6,7 @@ Pictures for the documentation are taken where LLM_LOCUST_PICTURES names a folde
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -46,14 +47,26 @@ def locust(*args: str, **environ: str) -> Iterator[str]:
     port = free_port()
     command = [sys.executable, "-m", "locust", "--web-host", "127.0.0.1", "--web-port", str(port), *args]
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environ}
-    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=env,
+        text=True,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     url = f"http://127.0.0.1:{port}/"
     try:
         _wait_for(url, process)
         yield url
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        try:
+            process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:  # a worker that never found its master holds the pipe
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def _wait_for(url: str, process: subprocess.Popen[str]) -> None:
