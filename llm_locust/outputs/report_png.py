@@ -5,6 +5,7 @@ Needs matplotlib (extra `png`). Figures are made by its own classes, never by py
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,9 @@ def write_charts(directory: Path, document: Document, warn: Callable[[str], None
     fonts = _fonts(document, warn)
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
-    with mpl.rc_context({"font.family": fonts, "svg.fonttype": "path", "axes.prop_cycle": cycler(color=_COLOURS)}):
+    look: Any = {"font.family": fonts, "svg.fonttype": "path", "axes.prop_cycle": cycler(color=_COLOURS)}
+    with mpl.rc_context(look), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # told once already, with what to do
         for name, draw in _charts(document):
             figure = Figure(figsize=(8, 4.5), layout="constrained")
             FigureCanvasAgg(figure)
@@ -190,12 +193,18 @@ def _against(axes: Any, stages: Sequence[Mapping[str, Any]], x: int, y: int, tit
 
 
 def _finish(axes: Any, title: str, x: str, y: str, *, legend: bool = True) -> None:
+    from matplotlib.ticker import NullFormatter
+
     axes.set_title(title, loc="left", fontweight="bold", pad=16)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+    for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
+        axis.set_major_formatter("{x:,g}")
+        if scale == "log":
+            axis.set_minor_formatter(NullFormatter())
     if axes.get_yscale() == "linear":
         axes.set_ylim(bottom=0)
     if legend and axes.get_legend_handles_labels()[0]:

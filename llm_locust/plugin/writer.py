@@ -13,6 +13,7 @@ from llm_locust.outputs.console import Screen, next_steps
 from llm_locust.wire.clock import Clock
 
 from . import view
+from .pages import build_report
 from .run import Run
 from .team import Team
 from .web import Board
@@ -79,6 +80,7 @@ class Writer:
         self._screen.end(picture, failures, not_whole)
         if run.aborted:
             self._screen.say(run.aborted)
+        build_report(run.outputs.directory, self._screen.say)
         self._screen.files(run.outputs.paths, next_steps(picture, failures, run.outputs.directory))
         return picture
 
