@@ -56,6 +56,11 @@ class Account:
         return 0 if node is None else int(node.user_count)
 
     @property
+    def answered(self) -> bool:
+        """Whether it takes part, has said why not, or is gone."""
+        return self.ready or bool(self.problem) or self.gone
+
+    @property
     def gone(self) -> bool:
         """Whether Locust has lost it, or it has left."""
         node = self.runner.clients.get(self.client_id)

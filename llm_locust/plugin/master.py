@@ -13,6 +13,7 @@ from typing import Any
 
 import gevent
 import msgspec
+from locust.runners import STATE_MISSING
 
 from llm_locust.load.stage import STEADY, StageOrder, Tally
 from llm_locust.measure.aggregate import Aggregate
@@ -49,6 +50,7 @@ class MasterTeam:
         self._order: RunOrder | None = None
         self._started_s = 0.0
         self._draining = False
+        self._beginning = False
         self._drain_limit_s = 0.0
         self.numbers = Aggregate()
         self.health = HealthBooks()
@@ -74,6 +76,7 @@ class MasterTeam:
     def begin(self, order: RunOrder) -> list[str]:
         """Tell every worker of the run and wait until each is ready; return what keeps the run from starting."""
         self._order = order
+        self._beginning = True
         self._started_s = self._now_s()
         self._draining = False
         self.numbers.reset()
@@ -86,12 +89,24 @@ class MasterTeam:
             account.begin_run(order.run_id, order.part)
             account.send(messages.RUN, to_message(order))
         with gevent.Timeout(READY_WAIT_S, False):
-            while not all(account.ready or account.gone for account in self._accounts.values()):
+            while not self._all_answered():
                 gevent.sleep(0.02)
-        late = [account.name for account in self._accounts.values() if not account.ready and not account.gone]
+        self._beginning = False
+        waiting = [account for account in self._accounts.values() if not account.answered]
+        late = [account.name for account in waiting] + self._strangers()
         if late:
             logger.warning("llm-locust: not ready after %.0f s: %s", READY_WAIT_S, ", ".join(late))
         return [f"{account.name}: {account.problem}" for account in self._accounts.values() if account.problem]
+
+    def _all_answered(self) -> bool:
+        """Whether every worker that Locust knows has said hello and can take part, or has said why not."""
+        return not self._strangers() and all(account.answered for account in self._accounts.values())
+
+    def _strangers(self) -> list[str]:
+        """Workers that Locust knows, and that have not said hello."""
+        known = self._runner.clients
+        there = (client_id for client_id in known if known[client_id].state != STATE_MISSING)
+        return [client_id for client_id in there if client_id not in self._accounts]
 
     def reset(self, part: int) -> None:
         """All numbers start again, here and on every worker."""
@@ -109,7 +124,7 @@ class MasterTeam:
     def watch(self) -> None:
         """Look for workers that are gone, and let the shares follow the users; called twice a second."""
         for account in self._accounts.values():
-            if account.final is None and account.lost_s is None and account.gone and self._order is not None:
+            if account.ready and account.final is None and account.lost_s is None and account.gone:
                 account.lost_s = self._now_s()
                 logger.warning("llm-locust: %s", account.lost_sentence(self._started_s))
                 self.users_replaced = False
@@ -224,12 +239,10 @@ class MasterTeam:
         known = self._accounts.get(msg.node_id)
         refusal = refusal_of(hello, self._llm.secrets)
         name = known.name if known is not None else self._name_for(hello)
-        self._runner.send_message(messages.WELCOME, {"name": name, "refused": refusal}, msg.node_id)
         if refusal:
-            logger.error("llm-locust: worker %s refused: %s", name, refusal)
-            # It must not count as ready, and Locust's master ends itself when the last worker it knows quits (2.47).
-            self._runner.clients.pop(msg.node_id, None)
+            self._refuse(msg.node_id, name, refusal)
             return
+        self._runner.send_message(messages.WELCOME, {"name": name, "refused": ""}, msg.node_id)
         if known is None:
             account = self._accounts[msg.node_id] = Account(name, msg.node_id, hello, self._runner)
             if self._order is not None and not self._draining:
@@ -250,10 +263,20 @@ class MasterTeam:
         if account is None:
             return
         account.problem = msg.data["problem"]
-        if not account.ready:
+        if account.problem:
+            if not self._beginning:  # the run goes on without a worker that joined and cannot take part
+                self._refuse(msg.node_id, account.name, account.problem)
+        elif not account.ready:
             account.ready = True
-            if not account.problem:
-                self.crew.welcome(account)
+            self.crew.welcome(account)
+
+    def _refuse(self, client_id: str, name: str, reason: str) -> None:
+        """Send a worker away, so that its users run elsewhere."""
+        logger.error("llm-locust: worker %s refused: %s", name, reason)
+        self._runner.send_message(messages.WELCOME, {"name": name, "refused": reason}, client_id)
+        self._accounts.pop(client_id, None)
+        # It must not count as ready, and Locust's master ends itself when the last worker it knows quits (2.47).
+        self._runner.clients.pop(client_id, None)
 
     def _on_stage_ack(self, environment: Any, msg: Any, **_: Any) -> None:
         account = self._accounts.get(msg.node_id)
