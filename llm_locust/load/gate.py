@@ -161,8 +161,10 @@ class Gate:
         self._at(at_ns, lambda at: self._serving.enter(phase, at, label) if self._serving else None)
 
     def close(self, at_ns: int | None = None) -> None:
-        """Issue nothing more from that instant on (None: now)."""
-        self.mark(DRAIN, self._now_ns() if at_ns is None else at_ns)
+        """Issue nothing more from that instant on (None: now); what was announced for later does not come."""
+        until_ns = self._now_ns() if at_ns is None else at_ns
+        self._agenda = [item for item in self._agenda if item[0] <= until_ns]
+        self.mark(DRAIN, until_ns)
 
     @property
     def in_flight(self) -> int:

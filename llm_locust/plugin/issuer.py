@@ -49,6 +49,7 @@ class Issuer:
         self._missed_by_waiting = missed_by_waiting
         self._order: StageOrder | None = None
         self._label = ""
+        self._closed = False
         self.phase = ""
         """The phase that was announced last."""
 
@@ -64,6 +65,8 @@ class Issuer:
 
     def begin_stage(self, order: StageOrder) -> None:
         """Take a stage with its gate closed, or new shares, rates and quota of the running one."""
+        if self._closed:
+            return
         if self._order is None or self._order.number != order.number:
             self._label = order.label
             self.phase = ""
@@ -72,18 +75,23 @@ class Issuer:
 
     def open(self, at_ns: int, phase: str, label: str | None = None) -> None:
         """Issue from that instant on."""
+        if self._closed:
+            return
         self.phase = phase
         self.collector.mark(at_ns, label or self._label, phase)
         self.gate.open(at_ns, phase)
 
     def mark(self, label: str, phase: str, at_ns: int) -> None:
         """Begin a phase, and a row where the label is new; `drain` closes the gate."""
+        if self._closed:
+            return
         self._label, self.phase = label, phase
         self.collector.mark(at_ns, label, phase)
         self.gate.mark(phase, at_ns, label)
 
     def close(self) -> None:
-        """Issue nothing more."""
+        """Issue nothing more in this run, whatever was announced or is announced yet."""
+        self._closed = True
         self.phase = DRAIN
         self.collector.mark(self.now_ns(), self._label, DRAIN)
         self.gate.close()

@@ -24,7 +24,7 @@ from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
-from . import equip, secrets, settings
+from . import ctrl_c, equip, secrets, settings
 from .checks import ignored_proxies, llm_classes, shape_named, start_problems
 from .lead import Lead
 from .listener_errors import ListenerErrors
@@ -59,6 +59,7 @@ def begin(environment: Any) -> None:
         environment.llm = LLM(found, key, runner)
         Worker(environment, environment.llm, listener_errors).start()
         return
+    ctrl_c.install()
     problems += _choose_shape(environment, found)
     problems += start_problems(found, environment.user_classes, environment.shape_class)
     if problems:

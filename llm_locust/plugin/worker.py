@@ -7,7 +7,6 @@ What a worker must know before it issues comes in messages that it acknowledges.
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 from typing import Any
 
@@ -19,7 +18,7 @@ from locust.exception import RPCError
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.prompts.source import PromptError
 
-from . import messages, settings
+from . import ctrl_c, messages, settings
 from .drain import CTRL_C_S, SIGTERM_S, in_main_greenlet
 from .listener_errors import ListenerErrors
 from .messages import ClockSync, Final, RunOrder, to_message
@@ -73,20 +72,13 @@ class Worker:
             self._runner.register_message(message, handler, concurrent=concurrent)
         self._environment.events.report_to_master.add_listener(self._on_report)
         self._environment.events.quitting.add_listener(self._on_quitting)
-        self._leave_ctrl_c_to_master()
+        ctrl_c.install(self._ctrl_c_is_ours)
         self._llm.health.start()
         self._greenlets = [gevent.spawn(self._say_hello), gevent.spawn(self._read_clock), gevent.spawn(self._tell)]
 
-    def _leave_ctrl_c_to_master(self) -> None:
+    def _ctrl_c_is_ours(self) -> bool:
         """Processes forked by --processes get the terminal's Ctrl-C too; during a run the master decides."""
-        if not getattr(self._environment.parsed_options, "processes", None):
-            return
-
-        def decide(_signal: int, _frame: object) -> None:
-            if self._handed_in:
-                raise KeyboardInterrupt
-
-        signal.signal(signal.SIGINT, decide)
+        return self._handed_in or not self._environment.parsed_options.processes
 
     def _say_hello(self) -> None:
         hello = hello_of(self._llm)

@@ -118,3 +118,14 @@ def test_failures_alone_end_the_run(lab: Lab) -> None:
     assert "failures, no success and no token" in run.output
     assert lab.summary()["state"] == "aborted"
     assert set(lab.outcomes()) == {"http_error"}
+
+
+def test_ctrl_c_under_load_loses_no_record(lab: Lab) -> None:
+    """200 users that book all the time: the interrupt must not hit one in the middle of its booking."""
+    run = lab.local("-u", "200", "-r", "200", "--llm-warmup", "0", env={"FAKE_STREAM_S": "0.05"})
+    run.wait_for("All users spawned")
+    time.sleep(2)
+    run.signal(signal.SIGINT)
+    assert run.wait() == 0, run.output
+    assert set(lab.outcomes()) == {"ok"}
+    assert_whole(lab, run.output, "stopped")
