@@ -21,6 +21,8 @@ export interface HeatMapProps {
 export type HeatCell = [number, number, number, number, number, number];
 
 const MOST_TIMES = 120;
+/** Gaps of tokens that came in one read are 0: what is below this is drawn in its lowest row. */
+const LEAST_MS = 0.1;
 
 interface Time {
   fromS: number;
@@ -30,6 +32,8 @@ interface Time {
 
 /** Joins neighbouring points until each time is wide enough to have samples that say something. */
 function times(history: History, place: number): Time[] {
+  const { lowest_ms: lowest, ratio } = history.heat;
+  const least = Math.max(0, Math.floor(Math.log(LEAST_MS / lowest) / Math.log(ratio)));
   const [fromMs, untilMs] = span(history);
   const leastS = (untilMs - fromMs) / 1000 / MOST_TIMES;
   const joined: Time[] = [];
@@ -45,7 +49,8 @@ function times(history: History, place: number): Time[] {
     if (!Array.isArray(heat)) continue;
     const [first = 0, ...counts] = heat;
     for (const [offset, n] of counts.entries()) {
-      if (n > 0) time.counts.set(first + offset, (time.counts.get(first + offset) ?? 0) + n);
+      const bin = Math.max(first + offset, least);
+      if (n > 0) time.counts.set(bin, (time.counts.get(bin) ?? 0) + n);
     }
   }
   return joined;
@@ -100,7 +105,7 @@ function heatOption({ title, column, history, dark }: HeatMapProps): EChartsOpti
       name: "ms (log)",
       nameGap: 8,
       nameTextStyle: { color: axis, align: "left", fontFamily: FONT },
-      min: lows.length ? 10 ** Math.floor(Math.log10(Math.min(...lows))) : 1,
+      min: lows.length ? Math.max(10 ** Math.floor(Math.log10(Math.min(...lows))), LEAST_MS / 2) : 1,
       max: highs.length ? 10 ** Math.ceil(Math.log10(Math.max(...highs))) : 1000,
       axisLabel: { color: text, formatter: (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 3 }) },
       splitLine: { lineStyle: { color: split } },

@@ -43,3 +43,8 @@ test("the phases of a stage are one extent", () => {
     { stage: "b", fromMs: 10_000, untilMs: 12_000 },
   ]);
 });
+
+test("gaps of nothing share the lowest row", () => {
+  const fine = { ...history, heat: { lowest_ms: 0.001, ratio: 10 }, points: [[0, 600, [0, 4, 1, 2]]] };
+  expect(heatCells(fine, "ttft_ms_heat").map(([, , low, high, n]) => [low, Number(high.toFixed(3)), n])).toEqual([[0.1, 1, 7]]);
+});
