@@ -8,6 +8,7 @@ greatest of its seconds' 10 s values. Knows no Locust.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,7 @@ def history(timeline: pd.DataFrame, ended: EndedRequests, most_points: int = MOS
 
 def _points(timeline: pd.DataFrame, ended: EndedRequests, most_points: int) -> Iterator[dict[str, Any]]:
     seconds = timeline["epoch_s"].to_numpy(np.int64)
-    starts = _starts(timeline, most_points)
-    for first, end in zip(starts, [*starts[1:], len(timeline)], strict=True):
+    for first, end in pairwise(_bounds(timeline, most_points)):
         part = timeline.iloc[first:end]
         from_s, until_s = int(seconds[first]), int(seconds[end - 1]) + 1
         found = {
@@ -70,23 +70,18 @@ def _points(timeline: pd.DataFrame, ended: EndedRequests, most_points: int) -> I
         yield {name: found[name] for name in POINT_COLUMNS}
 
 
-def _starts(timeline: pd.DataFrame, most_points: int) -> list[int]:
-    """Return the row at which each point starts: equal lengths, and never two stages or phases in one."""
-    if timeline.empty:
-        return []
-    length = -(-len(timeline) // most_points)
+def _bounds(timeline: pd.DataFrame, most_points: int) -> list[int]:
+    """Return the rows at which points start, and the end: equal lengths, never two stages or phases in one."""
+    length = max(-(-len(timeline) // most_points), 1)
     place = timeline[["stage", "phase"]]
     change = (place != place.shift()).any(axis=1).to_numpy()
-    runs = np.flatnonzero(change)
-    return [
-        row for first, end in zip(runs, [*runs[1:], len(timeline)], strict=True) for row in range(first, end, length)
-    ]
+    runs = [*map(int, np.flatnonzero(change)), len(timeline)]
+    return [*(row for first, end in pairwise(runs) for row in range(first, end, length)), len(timeline)]
 
 
 def _bands(timeline: pd.DataFrame) -> Iterator[Sequence[Any]]:
-    starts = _starts(timeline, 1)
     seconds = timeline["epoch_s"].to_numpy(np.int64)
-    for first, end in zip(starts, [*starts[1:], len(timeline)], strict=True):
+    for first, end in pairwise(_bounds(timeline, 1)):
         stage, phase = timeline["stage"].iloc[first], timeline["phase"].iloc[first]
         yield [stage or None, phase or None, int(seconds[first]), int(seconds[end - 1]) + 1]
 
