@@ -47,10 +47,17 @@ def _length_facts(yardstick: Yardstick) -> dict[str, object]:
     }
 
 
-def estimates(found: Preflight | None) -> tuple[str, ...]:
-    """Say where prompt lengths are not exact, and why."""
-    reasons = (yardstick.estimate for yardstick in (() if found is None else found.rulers))
-    return tuple(dict.fromkeys(f"prompt lengths are estimates: {reason}" for reason in reasons if reason))
+def estimates(found: Preflight | None, least_tokens: int | None) -> tuple[str, ...]:
+    """Say where prompts have not the length that was asked for, and why; `least_tokens` is the shortest one."""
+    if least_tokens is None:
+        return ()
+    if found is None:
+        return ("prompt lengths are estimates: without a pre-flight nobody measured words",)
+    said = [f"prompt lengths are estimates: {known.estimate}" for known in found.rulers if known.estimate]
+    shortest = max((known.ruler.shortest_tokens for known in found.rulers), default=1)
+    if least_tokens < shortest:
+        said.append(f"prompts of fewer than {shortest} tokens have {shortest}: the chat template and one word")
+    return tuple(dict.fromkeys(said))
 
 
 def run_facts(

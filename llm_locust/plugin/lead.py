@@ -185,10 +185,8 @@ class Lead:
         classes = llm_classes(self._environment.user_classes)
         try:
             library = self._llm.library_for(found)
-            notes = library.notes(plan, classes)
-            if self.found is None and library.wanted_tokens(plan, classes) is not None:
-                notes = (*notes, "prompt lengths are estimates: without a pre-flight nobody measured words")
-            return library.datasets(plan, classes), (*notes, *estimates(self.found)), []
+            said = (*library.notes(plan, classes), *estimates(self.found, library.least_tokens(plan, classes)))
+            return library.datasets(plan, classes), said, []
         except PromptError as error:
             return (), (), [str(error)]
 

@@ -100,6 +100,11 @@ class Library:
         lengths = [getattr(source, "mean_input_tokens", None) for source in self._used(stages, classes)]
         return max((length for length in lengths if length is not None), default=None)
 
+    def least_tokens(self, stages: Iterable[Named], classes: Iterable[type[LLMUser]]) -> int | None:
+        """Return the shortest length that prompts are made to; None where none is."""
+        lengths = [getattr(source, "least_input_tokens", None) for source in self._used(stages, classes)]
+        return min((length for length in lengths if length is not None), default=None)
+
     def notes(self, stages: Iterable[Named], classes: Iterable[type[LLMUser]]) -> tuple[str, ...]:
         """Say what was skipped in the files."""
         used = self._used(stages, classes)

@@ -85,6 +85,11 @@ class SpeedBenchmark:
         """The usual length of its prompts."""
         return sum(SPEED_BENCHMARK_TOKENS) // len(SPEED_BENCHMARK_TOKENS)
 
+    @property
+    def least_input_tokens(self) -> int:
+        """The shortest of them."""
+        return min(SPEED_BENCHMARK_TOKENS)
+
     def prepared(self, seed: int, ruler: Ruler) -> SpeedBenchmark:
         """Return this source for a run's seed and a measured ruler."""
         return SpeedBenchmark(tuple(source.prepared(seed, ruler) for source in self.sources))

@@ -43,6 +43,11 @@ class Ruler:
     overhead_tokens: int = 0
     source: str = "assumed"
 
+    @property
+    def shortest_tokens(self) -> int:
+        """The length of a prompt of one word: a chat template cannot be left out."""
+        return self.overhead_tokens + max(1, round(self.tokens_per_word))
+
     def words_for(self, tokens: int) -> int:
         """Return the number of words of a prompt that the server will count as `tokens`; at least 1."""
         return max(1, round((tokens - self.overhead_tokens) / self.tokens_per_word))

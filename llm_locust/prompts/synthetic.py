@@ -61,6 +61,11 @@ class Synthetic:
         """The usual length of its prompts."""
         return round(self.input_tokens.mean)
 
+    @property
+    def least_input_tokens(self) -> int:
+        """The shortest length that may be asked for."""
+        return self.input_tokens.low
+
     def prepared(self, seed: int, ruler: Ruler) -> Synthetic:
         """Return this source for a run's seed and a measured ruler."""
         return replace(self, seed=seed, ruler=ruler)
@@ -71,7 +76,7 @@ class Synthetic:
         Cost: about 40 µs, and 10 ns a token beyond the first 32.
         """
         generator = np.random.Generator(np.random.PCG64([self.seed, 0, index]))
-        tokens = self.input_tokens.sample(generator)
+        tokens = max(self.input_tokens.sample(generator), self.ruler.shortest_tokens)
         words = self.ruler.words_for(tokens)
         shared = min(words, round(words * self.shared_prefix.ratio))
         parts: list[str] = []

@@ -70,10 +70,15 @@ class Trace:
         """The usual length of its prompts."""
         return round(float(self.input_tokens.mean()))
 
+    @property
+    def least_input_tokens(self) -> int:
+        """The shortest length in the trace."""
+        return int(self.input_tokens.min())
+
     def prompt(self, index: int) -> PromptRequest:
         """Make the prompt of one request."""
         row = index % len(self.arrivals_s)
-        tokens = int(self.input_tokens[row])
+        tokens = max(int(self.input_tokens[row]), self.ruler.shortest_tokens)
         words = self.ruler.words_for(tokens)
         parts: list[str] = []
         for block in self.blocks[row]:

@@ -149,6 +149,27 @@ def test_worker_without_the_masters_file_is_named_and_nothing_is_sent(
     assert mock.truth()["requests"] == 1  # the pre-flight's
 
 
+def test_worker_that_joins_with_another_file_is_sent_away(here: Lab, mock: MockProcess) -> None:
+    """The run goes on without it, and is not INVALID for it."""
+    rows_of_growing_length(here.folder)
+    rows_of_growing_length(here.folder / "one")
+    rows_of_growing_length(here.folder / "two", ROWS + 1)
+    master = here.locust("--master", "--master-bind-host", "127.0.0.1", "--master-bind-port", str(here.port),
+                         "--expect-workers", "1", *headless(mock, "-u", "2", "-r", "9", "-t", "9", "--llm-warmup", "0",
+                         "--llm-think-time", "0.2", "--llm-prompts", "prompts.jsonl"), file=LLM)  # fmt: skip
+    where = ("--worker", "--master-host", "127.0.0.1", "--master-port", str(here.port))
+    here.started.append(Locust(here.folder / "one", *where, file=LLM))
+    master.wait_for("All users spawned")
+    late = Locust(here.folder / "two", *where, file=LLM)
+    here.started.append(late)
+    assert late.wait(20) == 1, late.output
+    assert "the master refuses this worker: prompts.jsonl: the file here has another content" in late.output
+    assert master.wait(40) == 0, master.output
+    assert f"-{late.process.pid} refused: prompts.jsonl" in master.output
+    assert here.summary()["verdict"]["validity"] != "INVALID"
+    assert len(here.summary()["workers"]) == 1
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import gevent
-import greenlet
+import greenlet  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 
 from llm_locust.load.options import AskOptions

@@ -48,6 +48,12 @@ def test_overhead_of_the_chat_template_is_taken_off() -> None:
     assert len(words(source.prompt(0).text)) == 88
 
 
+def test_prompt_is_never_shorter_than_its_template_and_a_word() -> None:
+    """What is asked for is then what can be had, so that the measured length is not off."""
+    prompt = synthetic(1).prepared(1, Ruler(WORDS, 1.0, 4, "test")).prompt(0)
+    assert (len(words(prompt.text)), prompt.input_tokens) == (1, 5)
+
+
 class ToyTokenizer:
     """One token a word, some words two; `begin` tokens in front of every text."""
 
@@ -101,3 +107,24 @@ def test_calibration_comes_within_two_percent_after_at_most_eight_requests(
 def test_calibration_gives_up_with_what_was_reached() -> None:
     with pytest.raises(RulerError, match="still counts as 50"):
         calibrate(lambda text: 40 if len(text.split()) < 20 else 50, 5000)
+
+
+def test_lengths_are_exact_by_a_real_vocabulary() -> None:
+    """A byte-level BPE that has most words only behind a blank: a text's first word would be several tokens."""
+    tokenizers = pytest.importorskip("tokenizers")
+    known = WORDS[: len(WORDS) // 2]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=4000, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([" " + word for word in known] * 3, trainer)
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    assert count("between") > 1 == count(" between")
+    ruler = prove(count, "bpe")
+    assert 64 <= len(ruler.words) < len(WORDS)
+    for tokens in (1, 2, 33, 64, 65, 1000, 30720):
+        source = synthetic(tokens, 5).prepared(tokens, ruler)
+        assert {count(str(source.prompt(index).text)) for index in range(20)} == {tokens}
