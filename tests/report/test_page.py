@@ -1,0 +1,144 @@
+"""report.html in a real Chromium: from the disk, without a network, and no text in it is ever run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from llm_locust.outputs import report
+from llm_locust.outputs.report import PLACEHOLDER, TEMPLATE, report_document, write_report
+from llm_locust.outputs.report_run import load_run
+from llm_locust.plugin.pages import build_report
+from tests.report.runs import WrittenRun, written
+from tests.webui.browser import CHROMIUM, chromium, watched
+from tests.webui.fake_run import HOSTILE, OPEN, SWEEP, FakeRun, FakeStage
+
+NAME = f"中文-{HOSTILE}</script>\u2028<!--"
+LABEL = f"<b>8</b> 用户 </script><script>window.hacked=1</script>{HOSTILE}"
+with_chromium = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a Chromium at {CHROMIUM}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> WrittenRun:
+    """A run in which every text wants to be run."""
+    stages = (FakeStage(LABEL, 8, 420, 28, failed_ratio=0.1), *SWEEP[1:])
+    return written(
+        tmp_path_factory.mktemp("reports"),
+        FakeRun(stages, name=NAME, error=NAME),
+        model=NAME,
+        note=NAME,
+        tags={HOSTILE: NAME, "gpus": "8"},
+        settings={"extra_body": {"x": NAME}, "price_per_gpu_hour": 2.5},
+        server={"model": NAME},
+        repeat_command=NAME,
+    )
+
+
+def test_report_when_texts_are_hostile(hostile: WrittenRun) -> None:
+    """Between its tags the numbers hold no tag at all, and say what they said."""
+    page = write_report(hostile.directory).read_text(encoding="utf-8")
+    found = re.search(r'<script id="run" type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    assert not set("<>&\u2028\u2029") & set(found[1])
+    assert json.loads(found[1])["now"]["run"]["model"] == NAME
+    assert HOSTILE not in page
+
+
+def test_template_when_it_is_looked_at() -> None:
+    """The page has one place for the numbers, and names no address that it would fetch from."""
+    template = TEMPLATE.read_text(encoding="utf-8")
+    assert template.count(PLACEHOLDER) == 1
+    head = template.partition("</head>")[0]
+    assert "default-src &#39;none&#39;" in head or "default-src 'none'" in head
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", template.partition("<body>")[2])
+
+
+@with_chromium
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1920, True)])
+def test_report_when_opened_from_the_disk(browser: Browser, hostile: WrittenRun, width: int, dark: bool) -> None:
+    """All texts are shown as they are; nothing is run, fetched, or wider than the page."""
+    path = write_report(hostile.directory)
+    run = load_run(hostile.directory)
+    with watched(browser, path.as_uri(), width=width, dark=dark) as seen:
+        seen.page.locator("h1").wait_for()
+        assert seen.page.locator("h1").inner_text().split() == report_document(run)["verdict"].split()
+        assert seen.page.evaluate("window.hacked") is None
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert seen.page.evaluate("performance.getEntriesByType('resource').map(r => r.name)") == []
+        assert LABEL in {cells[0] for cells in seen.cells("Stages")}
+        assert seen.page.locator('[role="img"] svg').count() == 15
+        assert LABEL[:8] in (seen.page.locator('[aria-label="TTFT by stage"] svg').text_content() or "")
+
+
+@with_chromium
+def test_report_when_its_stage_table_is_read(browser: Browser, tmp_path: Path) -> None:
+    """Stages that miss are greyed, the best is marked; price and tokens per GPU have their columns."""
+    run = written(tmp_path)
+    with watched(browser, write_report(run.directory).as_uri()) as seen:
+        table = seen.page.locator('table[aria-label="Stages"]').first
+        table.wait_for()
+        assert table.locator("tr[data-dimmed]").count() == 3
+        assert table.locator("tr[data-marked] td").first.inner_text() == "8 users"
+        first = run.picture.snapshot.row("8 users")
+        assert first is not None
+        tok_per_s = float(first.values["output_tok_per_s"] or 0)
+        assert seen.cells("Stages")[0][-2:] == [f"{tok_per_s / 32:.1f}", f"{2.5 * 32 * 1e6 / 3600 / tok_per_s:.1f}"]
+
+
+@with_chromium
+def test_report_when_the_load_was_open(browser: Browser, tmp_path: Path) -> None:
+    """Latencies from the schedule have their chart and their lines."""
+    run = written(tmp_path, FakeRun(OPEN))
+    with watched(browser, write_report(run.directory).as_uri()) as seen:
+        seen.page.locator('[aria-label="TTFT from schedule"]').wait_for()
+        assert [cells[0] for cells in seen.cells("Stages")][:2] == ["2 req/s", "from schedule"]
+
+
+@with_chromium
+def test_report_when_printed(browser: Browser, tmp_path: Path) -> None:
+    """On paper it is light, A4 on its side, and a few sheets."""
+    run = written(tmp_path)
+    with watched(browser, write_report(run.directory).as_uri(), dark=True) as seen:
+        seen.page.locator("h1").wait_for()
+        paper = seen.page.pdf(prefer_css_page_size=True)
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper)
+    assert {(round(float(w)), round(float(h))) for w, h in boxes} in ({(842, 595)}, {(842, 596)}, {(841, 595)})
+    assert 5 <= len(re.findall(rb"/Type /Page\b", paper)) <= 14
+
+
+def test_write_report_when_the_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, never OSError; a page that was there stays."""
+    run = written(tmp_path)
+    write_report(run.directory)
+    before = (run.directory / "report.html").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "replace_file", full)
+    with pytest.raises(ValueError, match="No space left on device"):
+        write_report(run.directory)
+    assert (run.directory / "report.html").read_bytes() == before
+    with pytest.raises(ValueError, match="no run there"):
+        write_report(tmp_path)
+
+
+def test_build_report_when_there_is_no_run(tmp_path: Path) -> None:
+    """The end of a run goes on; one sentence says what to do."""
+    said: list[str] = []
+    build_report(tmp_path, said.append)
+    (sentence,) = said
+    assert sentence.startswith("report.html was not written (")
+    assert sentence.endswith(f"build it by: llm-locust report {tmp_path}")
