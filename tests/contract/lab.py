@@ -20,6 +20,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 FAKE = Path(__file__).parent / "fake_llm.py"
+SPAWNED = "All users spawned|Spawning is complete"
+"""What Locust prints when its users are there; the second where a worker was slow to say so."""
 _ports = itertools.cycle(range(21500 + os.getpid() % 50, 21600))
 
 

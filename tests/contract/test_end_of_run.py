@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from .lab import Lab, locusts_requests
+from .lab import SPAWNED, Lab, locusts_requests
 
 
 def assert_whole(lab: Lab, output: str, state: str) -> None:
@@ -53,7 +53,7 @@ def test_signal_drains_and_writes_once(lab: Lab, mode: str, number: signal.Signa
     args = ("-u", "2", "-r", "2")
     env = {"FAKE_STREAM_S": "2"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
-    run.wait_for("All users spawned")
+    run.wait_for(SPAWNED)
     time.sleep(2.5)
     run.signal(number)
     assert run.wait() == 0, run.output
@@ -69,7 +69,7 @@ def test_second_ctrl_c_ends_the_drain_at_once(lab: Lab, mode: str) -> None:
     args = ("-u", "2", "-r", "2")
     env = {"FAKE_STREAM_S": "60"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
-    run.wait_for("All users spawned")
+    run.wait_for(SPAWNED)
     time.sleep(1)
     run.signal(signal.SIGINT)
     run.wait_for("Ctrl-C again ends them at once")
@@ -123,7 +123,7 @@ def test_failures_alone_end_the_run(lab: Lab) -> None:
 def test_ctrl_c_under_load_loses_no_record(lab: Lab) -> None:
     """200 users that book all the time: the interrupt must not hit one in the middle of its booking."""
     run = lab.local("-u", "200", "-r", "200", "--llm-warmup", "0", env={"FAKE_STREAM_S": "0.05"})
-    run.wait_for("All users spawned")
+    run.wait_for(SPAWNED)
     time.sleep(2)
     run.signal(signal.SIGINT)
     assert run.wait() == 0, run.output

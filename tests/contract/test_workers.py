@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from .lab import Lab, children_of, locusts_requests
+from .lab import SPAWNED, Lab, children_of, locusts_requests
 
 FINDING = "lost: last report at"
 
@@ -20,7 +20,7 @@ def test_worker_killed_in_mid_run_is_named_and_its_users_are_replaced(lab: Lab) 
     env = {"FAKE_STREAM_S": "0.4"}
     master = lab.master("-u", "4", "-r", "4", "-t", "13", env=env)
     workers = [lab.worker(env=env), lab.worker(env=env)]
-    master.wait_for("All users spawned")
+    master.wait_for(SPAWNED)
     time.sleep(3.5)
     os.kill(workers[0].process.pid, signal.SIGKILL)
     assert master.wait(40) == 0, master.output
@@ -55,7 +55,7 @@ def test_worker_that_joins_late_takes_part_and_resets_nothing(lab: Lab) -> None:
     env = {"FAKE_STREAM_S": "0.3"}
     master = lab.master("-u", "4", "-r", "4", "-t", "10", "--reset-stats", workers=1, env=env)
     lab.worker("--reset-stats", env=env)
-    master.wait_for("All users spawned")
+    master.wait_for(SPAWNED)
     time.sleep(2)
     lab.worker("--reset-stats", env=env)
     assert master.wait(40) == 0, master.output
@@ -75,7 +75,7 @@ def test_worker_ended_by_ctrl_c_hands_in_before_it_goes(lab: Lab) -> None:
     env = {"FAKE_STREAM_S": "1.5"}
     master = lab.master("-u", "2", "-r", "2", "-t", "8", env=env)
     workers = [lab.worker(env=env), lab.worker(env=env)]
-    master.wait_for("All users spawned")
+    master.wait_for(SPAWNED)
     time.sleep(2)
     workers[0].signal(signal.SIGINT)
     assert workers[0].wait() in (0, 1)
