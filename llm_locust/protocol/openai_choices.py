@@ -34,7 +34,8 @@ class ChoicesReader(AnswerReader):
         owner = next(iter(masks)) if len(masks) == 1 else None
         if usage:
             tokens = as_count(usage.get("completion_tokens"))
-            if owner is not None and self._tally.grows(owner, tokens, bears_text=masks[owner] != 0):
+            ended = any(item.get("finish_reason") for item in items)
+            if owner is not None and self._tally.grows(owner, tokens, bears_text=masks[owner] != 0, ended=ended):
                 masks[owner] = masks[owner] or UNSEEN
             self.cumulative_tokens = state_untyped(self._tally, usage, owner)
         for item in items:

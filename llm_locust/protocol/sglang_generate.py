@@ -90,7 +90,7 @@ class SGLangGenerateReader(AnswerReader):
         if text:
             self._texts[place] = text
             self._choice(place).answer[:] = (text,)
-        counted = self._tally.grows(place, tokens, bears_text=grew)
+        counted = self._tally.grows(place, tokens, bears_text=grew, ended=finished)
         return ANSWER if grew else UNSEEN if counted else 0
 
 

@@ -60,18 +60,21 @@ class Tally:
         if tokens is not None and tokens > 0 and reasoning_tokens is None:
             self._running[0] = self._by_choice[0] = self._usage.output_tokens = tokens
             return tokens
-        self.grows(0, tokens, bears_text=True)
+        self.grows(0, tokens, bears_text=True, ended=False)
         return self.output(0, tokens, reasoning_tokens)
 
-    def grows(self, place: int, tokens: int | None, *, bears_text: bool) -> bool:
+    def grows(self, place: int, tokens: int | None, *, bears_text: bool, ended: bool) -> bool:
         """Say whether a choice's count grew since its last event; call before `output`.
 
-        A first count tells nothing of growth, and a count that stays 0 under text is not running.
+        A first count may be the sum of all, but a first count of 1 in an answer that goes on is its first token
+        (Dynamo 1.6, SGLang 0.5: half a character). A count that stays 0 under text is not running.
         """
         before = self._running.get(place)
         if bears_text and tokens == 0:
             self._dead = True
-        return before is not None and tokens is not None and tokens > before and not self._dead
+        if before is None:
+            return tokens == 1 and not ended
+        return tokens is not None and tokens > before and not self._dead
 
     def _note_reasoning(self, place: int, tokens: int) -> None:
         """Keep the last reasoning count of each choice; a later zero does not erase one."""

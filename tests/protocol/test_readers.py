@@ -132,7 +132,7 @@ def test_an_error_beside_text_is_an_error_and_a_token() -> None:
 
 
 def test_a_growing_count_under_an_empty_delta_is_a_token_without_text() -> None:
-    """Half a character, or the end-of-text token: the count tells; a repeated or first count does not."""
+    """Half a character, or the end-of-text token: the count tells; a repeated one does not."""
     played = chat(
         delta(role="assistant", content="", usage=used(0)),
         delta(content="", usage=used(1)),
@@ -143,6 +143,28 @@ def test_a_growing_count_under_an_empty_delta_is_a_token_without_text() -> None:
     )
     assert played.arrivals == [(1, (0, UNSEEN)), (2, (0, ANSWER)), (4, (0, UNSEEN))]
     assert played.running == [1, 2, 3]
+
+
+def test_a_first_count_of_one_under_an_empty_delta_is_the_first_token() -> None:
+    """Half a character comes first: what the user waited for is there, though no text is (Dynamo)."""
+    played = chat(
+        delta(role="assistant", usage=used(1)), delta(content="a", usage=used(2)), delta(finish="length", usage=used(2))
+    )
+    assert played.arrivals == [(0, (0, UNSEEN)), (1, (0, ANSWER))]
+    assert played.running == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(delta(role="assistant", usage=used(28)), id="a gateway repeats the sum on every event"),
+        pytest.param(delta(role="assistant", finish="stop", usage=used(1)), id="the sum of an answer that has ended"),
+    ],
+)
+def test_a_first_count_that_may_be_the_sum_is_no_token(first: Any) -> None:
+    """It tells nothing of when a token came."""
+    played = chat(first, {"id": "r1", "choices": [], "usage": first["usage"]})
+    assert played.arrivals == []
 
 
 @pytest.mark.parametrize("n", [1, 2])
