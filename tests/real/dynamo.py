@@ -10,21 +10,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from tests.real.comparison import Line, time_line
+from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment
 from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms
 from tests.real.process import running, wait_until_ready
-from tests.real.quickstart import Load, Run
+from tests.real.quickstart import WITHOUT_WARMUP, Load, Run
 from tests.real.tiny_model import make_model
 
 VERSION = "1.6.1"
 PLANES = ("--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq")
 CONTEXT_TOKENS = 8192
-LOAD = Load(users=8, requests=64)
+README = Load(users=8, requests=64)
+UNKEPT = Load(users=8, requests=64, more=(*WITHOUT_WARMUP, "--no-llm-keep-alive"))
+ACKNOWLEDGEMENT_MS = 40.0
+"""How long a Linux client keeps an acknowledgement back on a connection that has been used before.
+
+The front end does not set TCP_NODELAY: the first token of a kept connection waits for that of the head. This is what
+every client of it sees, so it is in our TTFT; its own histogram knows nothing of it.
+"""
 _READY_S = 60.0
+_FRONT = "dynamo_frontend_"
 
 
 def install(folder: Path, wheels: Path | None) -> None:
@@ -53,27 +62,56 @@ def serving(folder: Path, work: Path, port: int) -> Iterator[Served]:
 
 
 def exams(served: Served, work: Path) -> Iterator[Exam]:
-    """The quickstart, as the README has it."""
-    yield LOAD.title, compared(served, work, LOAD, judge)
+    """The quickstart as the README has it, and with a new connection for each request."""
+    yield README.title, compared(served, work / "kept", README, on_kept_connections)
+    yield f"{UNKEPT.title}, no keep-alive", compared(served, work / "unkept", UNKEPT, on_new_connections)
 
 
-def judge(run: Run, counted: Counters) -> Sequence[Line]:
-    """Compare with the front end's own counters and histograms."""
-    front = "dynamo_frontend_"
+def on_kept_connections(run: Run, counted: Counters) -> Sequence[Line]:
+    """Compare the counts; the first tokens may come late by the acknowledgement that is kept back."""
     steady = [row for row in run.rows if row["phase"] == "steady"]
-    by_usage = [row for row in run.rows if row["output_tokens_source"] == "usage"]
-    ours_ms = run.mean("ttft_ms")
+    gap_ms, late_ms = run.gap_mean_ms(), ACKNOWLEDGEMENT_MS / README.output_tokens
+    theirs_ms = mean_ms(counted, f"{_FRONT}inter_token_latency_seconds")
+    first = way_line("TTFT mean", run.mean("ttft_ms"), _first_ms(counted), gap_ms)
+    gap = gap_line("token gap mean", gap_ms, theirs_ms)
+    why = "an acknowledgement kept back, see below"
     return (
-        Line("requests", len(run.rows), counted[f"{front}requests_total"]),
-        Line("measured requests, and asked for", len(steady), LOAD.requests),
-        Line("output tokens", run.total("output_tokens"), counted[f"{front}output_tokens_total"]),
-        Line("output tokens, and asked for", run.total("output_tokens", by_usage), len(run.rows) * LOAD.output_tokens),
-        time_line("TTFT mean", ours_ms, mean_ms(counted, f"{front}time_to_first_token_seconds"),
-                  least_ms=10.0, share=0.25, why="HTTP before, the event's way after"),
-        time_line("TPOT mean, token gap mean", run.mean("tpot_ms"),
-                  mean_ms(counted, f"{front}inter_token_latency_seconds"),
-                  least_ms=0.5, share=0.1, why="first and last event's ways differ"),
-    )  # fmt: skip
+        Line("measured requests, and asked for", len(steady), README.requests),
+        *_counts(run, counted),
+        replace(first, allowed=(first.allowed or 0.0) + ACKNOWLEDGEMENT_MS, why=why),
+        replace(gap, early=(gap.allowed or 0.0) + late_ms, why=why),
+        _whole(run, counted, gap_ms),
+    )
+
+
+def on_new_connections(run: Run, counted: Counters) -> Sequence[Line]:
+    """Compare counts and times."""
+    gap_ms = run.gap_mean_ms()
+    return (
+        *_counts(run, counted),
+        way_line("TTFT mean", run.mean("ttft_ms"), _first_ms(counted), gap_ms),
+        gap_line("token gap mean", gap_ms, mean_ms(counted, f"{_FRONT}inter_token_latency_seconds")),
+        _whole(run, counted, gap_ms),
+    )
+
+
+def _counts(run: Run, counted: Counters) -> Sequence[Line]:
+    by_usage = [row for row in run.rows if row["output_tokens_source"] == "usage"]
+    return (
+        Line("requests", len(run.rows), counted[f"{_FRONT}requests_total"]),
+        Line("output tokens", run.total("output_tokens"), counted[f"{_FRONT}output_tokens_total"]),
+        Line("by usage, and asked for", run.total("output_tokens", by_usage), len(run.rows) * README.output_tokens),
+    )
+
+
+def _first_ms(counted: Counters) -> float:
+    return mean_ms(counted, f"{_FRONT}time_to_first_token_seconds")
+
+
+def _whole(run: Run, counted: Counters, gap_ms: float) -> Line:
+    return way_line(
+        "whole stream, mean", run.mean("stream_end_ms"), mean_ms(counted, f"{_FRONT}request_duration_seconds"), gap_ms
+    )
 
 
 SUBJECT = Subject("dynamo", install, serving, exams)

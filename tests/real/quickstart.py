@@ -69,6 +69,13 @@ class Run:
         gaps = self.total("output_tokens") - len(self.rows)
         return (self.total("e2e_ms") - self.total("ttft_ms")) / gaps if gaps > 0 else 0.0
 
+    def itl_mean_ms(self) -> float:
+        """Average the ITL that the summary tells, over all phases."""
+        rows = [row["metrics"] for row in (*self.summary["stages"], *self.summary["excluded"]) if row["name"] == "all"]
+        told = [(row["itl_ms_mean"], row["itl_ms_count"]) for row in rows if row.get("itl_ms_count")]
+        count = sum(count for _, count in told)
+        return sum(mean * count for mean, count in told) / count if count else 0.0
+
     def outcomes(self) -> dict[str, int]:
         """Count the outcomes."""
         found: dict[str, int] = {}

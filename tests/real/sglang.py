@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.real.comparison import Line, time_line
+from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters, growth
 from tests.real.environment import make_environment
 from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, settled, wait_for_streams
@@ -31,6 +31,8 @@ VERSION = "0.5.23"
 TORCH = ("torch==2.14.1", "torchvision==0.29.1")
 PAUSE_S = 3.0
 _READY_S = 240.0
+_STEPS_MS = 150.0
+"""A step of the engine before the pause and one after it belong to the gap."""
 _ONE_BY_ONE = (("openai-chat", 1), ("sglang-generate", 1))
 _TOGETHER = (("openai-chat", 4), ("openai-completions", 4), ("sglang-generate", 4))
 _LONG = Load(users=4, requests=4, output_tokens=600, more=WITHOUT_WARMUP)
@@ -72,34 +74,34 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
     """Compare with SGLang's own histograms; its clock starts when the request is taken up."""
+    gap_ms = run.gap_mean_ms()
     return (
         Line("requests", len(run.rows), counted["sglang:num_requests_total"]),
         Line("input tokens", run.total("input_tokens"), counted["sglang:prompt_tokens_total"]),
         Line("output tokens", run.total("output_tokens"), counted["sglang:generation_tokens_total"]),
         Line("cached input tokens", run.total("cached_tokens"), counted.get("sglang:cached_tokens_total", 0.0)),
-        time_line("TTFT mean", run.mean("ttft_ms"), mean_ms(counted, "sglang:time_to_first_token_seconds"),
-                  least_ms=15.0, share=0.25, why="HTTP before, one request after the other; the event's way after"),
-        time_line("E2E mean", run.mean("e2e_ms"), mean_ms(counted, "sglang:e2e_request_latency_seconds"),
-                  least_ms=15.0, share=0.05, why="the same"),
-        time_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "sglang:request_time_per_output_token_seconds"),
-                  least_ms=0.3, share=0.05, why="first and last event's ways differ"),
-        time_line("token gap mean", run.gap_mean_ms(), mean_ms(counted, "sglang:inter_token_latency_seconds"),
-                  least_ms=0.3, share=0.05, why="the same"),
-    )  # fmt: skip
+        way_line("TTFT mean", run.mean("ttft_ms"), mean_ms(counted, "sglang:time_to_first_token_seconds"), gap_ms),
+        way_line("E2E mean", run.mean("e2e_ms"), mean_ms(counted, "sglang:e2e_request_latency_seconds"), gap_ms),
+        gap_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "sglang:request_time_per_output_token_seconds")),
+        gap_line("token gap mean", gap_ms, mean_ms(counted, "sglang:inter_token_latency_seconds")),
+        gap_line("ITL mean", run.itl_mean_ms(), mean_ms(counted, "sglang:inter_token_latency_seconds")),
+    )
 
 
 def paused(served: Served, work: Path) -> Sequence[Line]:
     """Hold the engine: every open stream has one gap as long as the pause, and ends well."""
     with started(served.url, work, _LONG) as load_tool:
         wait_for_streams(served.url, _RUNNING, _LONG.users)
-        pause_ms = 1000 * _pause(served)
+        least_s, most_s = _pause(served)
         run = load_tool.result()
+    least_ms, spread_ms = 1000 * least_s, 1000 * (most_s - least_s) + _STEPS_MS
+    why = "the lever's ways, the steps before and after"
     gaps_ms = [float(row["icl_max_ms"]) for row in run.rows]
     return (
         Line("exit code", run.code, 0),
         Line("ok", run.outcomes().get("ok", 0), _LONG.users),
-        Line("longest gap, least of the streams (ms)", min(gaps_ms), pause_ms, 150.0, "the lever's own way"),
-        Line("longest gap, most of the streams (ms)", max(gaps_ms), pause_ms, 150.0, "the same"),
+        Line("longest gap, least of the streams (ms)", min(gaps_ms), least_ms, spread_ms, why, early=0.0),
+        Line("longest gap, most of the streams (ms)", max(gaps_ms), least_ms, spread_ms, why, early=0.0),
     )
 
 
@@ -135,13 +137,15 @@ def aborted(served: Served, work: Path) -> Sequence[Line]:
     )  # fmt: skip
 
 
-def _pause(served: Served) -> float:
-    """Hold the engine; return for how many seconds it was held."""
+def _pause(served: Served) -> tuple[float, float]:
+    """Hold the engine; return for how many seconds it was held, at least and at most."""
+    asked = time.monotonic()
     _pull(served, "pause_generation", {"mode": "in_place"})
-    begun = time.monotonic()
+    held = time.monotonic()
     time.sleep(PAUSE_S)
+    released = time.monotonic()
     _pull(served, "continue_generation", {})
-    return time.monotonic() - begun
+    return released - held, time.monotonic() - asked
 
 
 def _pull(served: Served, lever: str, body: dict[str, Any]) -> None:

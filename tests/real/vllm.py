@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.real.comparison import Line, time_line
+from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment, pip
 from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, wait_for_streams
@@ -74,19 +74,17 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
     """Compare with vLLM's own histograms; its clock starts when the prompt is tokenized."""
+    gap_ms = run.gap_mean_ms()
     return (
         Line("requests", len(run.rows), counted["vllm:request_success_total"]),
         Line("input tokens", run.total("input_tokens"), counted["vllm:prompt_tokens_total"]),
         Line("output tokens", run.total("output_tokens"), counted["vllm:generation_tokens_total"]),
-        time_line("TTFT mean", run.mean("ttft_ms"), mean_ms(counted, "vllm:time_to_first_token_seconds"),
-                  least_ms=10.0, share=0.25, why="HTTP before, one request after the other; the event's way after"),
-        time_line("E2E mean", run.mean("e2e_ms"), mean_ms(counted, "vllm:e2e_request_latency_seconds"),
-                  least_ms=10.0, share=0.05, why="the same"),
-        time_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "vllm:request_time_per_output_token_seconds"),
-                  least_ms=0.2, share=0.05, why="first and last event's ways differ"),
-        time_line("token gap mean", run.gap_mean_ms(), mean_ms(counted, "vllm:inter_token_latency_seconds"),
-                  least_ms=0.2, share=0.05, why="the same"),
-    )  # fmt: skip
+        way_line("TTFT mean", run.mean("ttft_ms"), mean_ms(counted, "vllm:time_to_first_token_seconds"), gap_ms),
+        way_line("E2E mean", run.mean("e2e_ms"), mean_ms(counted, "vllm:e2e_request_latency_seconds"), gap_ms),
+        gap_line("TPOT mean", run.mean("tpot_ms"), mean_ms(counted, "vllm:request_time_per_output_token_seconds")),
+        gap_line("token gap mean", gap_ms, mean_ms(counted, "vllm:inter_token_latency_seconds")),
+        gap_line("ITL mean", run.itl_mean_ms(), mean_ms(counted, "vllm:inter_token_latency_seconds")),
+    )
 
 
 def engine_killed(served: Served, work: Path) -> Sequence[Line]:
