@@ -48,6 +48,8 @@ class Account:
     final: Final | None = None
     lost_s: float | None = None
     absences: list[str] = field(default_factory=list)
+    rows: int = 0
+    """Records that came from it in this run."""
 
     @property
     def users(self) -> int:
@@ -84,6 +86,7 @@ class Account:
         self.final = None
         self.reported_s = self.lost_s = None
         self.absences = []
+        self.rows = 0
 
     def facts(self) -> WorkerFacts:
         """What the summary says of it."""
@@ -127,7 +130,13 @@ class Account:
         told = "it never reported"
         if self.reported_s is not None:
             told = f"last report at {self.reported_s - started_s:.1f} s"
-        return f"worker {self.name} lost: {told}, {self.in_flight} streams not accounted for"
+        return f"worker {self.name} lost: {told}, {self.unaccounted} streams not accounted for"
+
+    @property
+    def unaccounted(self) -> int:
+        """Requests that it issued, as far as it told, and of which no record came: they were open, or not reported."""
+        issued = sum(tally.issued for tally in self.tallies.values())
+        return max(issued - self.rows, self.in_flight)
 
 
 def refusal_of(hello: Hello, secrets: Secrets) -> str:

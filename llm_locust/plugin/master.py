@@ -318,6 +318,7 @@ class MasterTeam:
         rows = from_tuples(delta["rows"])
         self._rows += rows
         self._rows_taken += len(rows)
+        account.rows += len(rows)
         if "totals" in delta:
             account.totals = Counter(delta["totals"])
             account.in_flight = delta["in_flight"]
