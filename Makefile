@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-slow lint types contracts unit package wheelhouse webui webui-check clean
+.PHONY: help demo test test-slow lint types contracts unit rooms package wheelhouse webui webui-check clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)   ## a distributed sweep against the embedded server: stage table and files, under 3 minutes
 	$(BIN)/llm-locust demo
 
-test: $(STAMP) lint types contracts unit package   ## every check that CI runs
+test: $(STAMP) lint types contracts webui-check unit package   ## every check that CI runs
 
 lint: $(STAMP)   ## ruff
 	$(BIN)/ruff check .
@@ -32,6 +32,9 @@ contracts: $(STAMP)  ## which room may import which
 
 unit: $(STAMP)   ## the tests, without the slow ones
 	$(BIN)/pytest -m "not slow"
+
+rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV=… for another Python
+	$(BIN)/pytest -q -m "not slow" tests/protocol tests/wire tests/measure tests/prompts tests/outputs
 
 test-slow: $(STAMP)  ## the slow tests only
 	$(BIN)/pytest -m slow
