@@ -289,7 +289,7 @@ class MasterTeam:
             return
         account.in_flight = msg.data["in_flight"]
         account.marks_seen = msg.data["marks"]
-        account.told_ns = self._llm.clock.now_ns()
+        account.told_ns = msg.data["at_ns"]
         account.tallies.update({tally["label"]: Tally.from_message(tally) for tally in msg.data["tallies"]})
 
     def _on_final(self, environment: Any, msg: Any, **_: Any) -> None:

@@ -228,6 +228,7 @@ class Worker:
             issuer.tallies()
             issuer.collector.harvest()
             self._fill_outbox()
+            self._tell_once()  # never older than the records: of a lost worker it tells what was not reported
         message = self._outbox.message()
         if message is not None:
             data[REPORT_KEY] = message
@@ -276,6 +277,7 @@ class Worker:
         issuer = self._llm.issuer
         if issuer is None or not issuer.label:
             return
+        now_ns = self._llm.clock.now_ns()
         tallies = [self._in_master_time(tally) for tally in issuer.tallies()]
         told = {
             "run": issuer.run_id,
@@ -283,6 +285,7 @@ class Worker:
             "marks": self._marks_seen,
             "in_flight": issuer.gate.in_flight,
             "users": self._runner.user_count,
+            "at_ns": now_ns + self._sync.offset_ns,
         }
         self._send(messages.TALLY, told)
 
