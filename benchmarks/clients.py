@@ -139,10 +139,12 @@ def read_product(load: Load, ended: Finished, sent: list[Sent], folder: Path) ->
     began_ns = min(line["start_ns"] for line, _ in measured)
     ended_ns = max(int(one.token_send_ns[-1]) for _, one in measured)
     errors = [np.array(line["arrivals_ns"], np.int64) - one.token_send_ns for line, one in measured]
+    from_start: Instants = np.array([one.token_send_ns[0] - line["start_ns"] for line, one in measured])
+    sent_ms = {**sent_spread([one for _, one in measured]), "ttft_from_start_ms": spread(from_start)}
     row = steady_row(folder / "reports")
     return Reading(
         "llm-locust", load.streams, tokens_after(sent, began_ns),
-        ended.usage.cpu_s(began_ns, ended_ns + TAIL_NS), sent_spread([one for _, one in measured]),
+        ended.usage.cpu_s(began_ns, ended_ns + TAIL_NS), sent_ms,
         {metric: {kind: float(row[f"{metric}_{kind}"]) for kind in KINDS} for metric in METRICS},
         spread(np.concatenate(errors)), ended.usage.cpu_s(began_ns), ended.usage.peak_bytes / 1e6,
         ended.usage.waited_s(began_ns, ended_ns),

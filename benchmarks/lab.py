@@ -64,9 +64,7 @@ class TruthServer:
 def read_truth(file: Path) -> list[Sent]:
     """Read the lines of a truth file; the embedded server writes the same fields."""
     told = map(json.loads, file.read_text().splitlines())
-    return [
-        Sent(line["request_id"], line["arrival_ns"], np.array(line["token_send_ns"], np.int64)) for line in told
-    ]
+    return [Sent(line["request_id"], line["arrival_ns"], np.array(line["token_send_ns"], np.int64)) for line in told]
 
 
 @contextmanager
@@ -79,9 +77,7 @@ def serving(
     command += ["--gap-us", str(gap_ms * 1000), "--truth", str(file)]
     if certificate is not None:
         command += ["--cert", str(certificate[0]), "--key", str(certificate[1])]
-    process = subprocess.Popen(
-        pinned(command, SERVER_CORE), stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    process = subprocess.Popen(pinned(command, SERVER_CORE), stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     raise_priority(process.pid)
     port = int(process.stdout.readline().removeprefix(READY))
