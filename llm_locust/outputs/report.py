@@ -65,6 +65,7 @@ def report_document(run: FinishedRun) -> dict[str, Any]:
         "validity": run.picture.verdicts,
         "settings": {name: value for name, value in run.facts.settings.items() if _said(name, value)},
         "server": {name: value for name, value in run.facts.server.items() if _said(name, value)},
+        "lengths": run.facts.lengths,
         "repeat_command": run.facts.repeat_command,
         "formulas": [
             {"name": m.name, "title": m.title, "unit": m.unit, "formula": m.formula, "better": m.better}

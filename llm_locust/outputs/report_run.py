@@ -74,6 +74,7 @@ def _facts(summary: Mapping[str, Any]) -> RunFacts:
         seeds=summary["seeds"],
         repeat_command=summary["repeat_command"],
         server=summary["server"],
+        lengths=tuple(summary.get("lengths", ())),
         tags=summary["tags"],
         note=summary["note"],
         workers=tuple(_fill(WorkerFacts, worker) for worker in summary["workers"]),

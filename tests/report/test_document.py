@@ -77,7 +77,17 @@ def test_report_when_the_run_was_killed(tmp_path: Path) -> None:
     assert len(document["history"]["points"]) == 240
 
 
-def test_history_when_points_are_known(tmp_path: Path) -> None:
+def test_report_when_the_committed_sample_is_read() -> None:
+    """A run of this version stays readable by later ones; its verdict is that of its own console."""
+    document = report_document(load_run(Path(__file__).parents[2] / "reports" / "sample"))
+    assert document["verdict"].endswith(
+        "users-4: the highest load that meets the SLO, with TTFT p50 203 ms, p99 207 ms, TPOT p50 20.3 ms, p99 20.3 "
+        "ms, 182 output tok/s; next, users-8 missed it: ttft p99 < 350ms (got 409 ms)."
+    )
+    assert [stage["seen"] for stage in document["distributions"]] == [12, 24, 43]
+
+
+def test_history_when_points_are_known() -> None:
     """Percentiles are nearest-rank over the requests of the last 10 s; a request after the point is not in it."""
     timeline = seconds(100, 12)
     values = np.arange(1.0, 13.0, dtype=np.float32) * 100

@@ -72,7 +72,7 @@ function Workers({ report }: { report: Report }) {
 export function ReportView({ report, dark }: { report: Report; dark: boolean }) {
   const { now, history } = report;
   return (
-    <Box className="sheet" sx={{ maxWidth: 1560, mx: "auto", p: 3 }}>
+    <Box className="sheet" sx={{ maxWidth: 1560, mx: "auto", p: { xs: 2, xl: 3 } }}>
       <Head report={report} />
       <Section title="Objectives">
         <SloTable now={now} />

@@ -50,6 +50,9 @@ export function Tested({ report }: { report: Report }) {
       <Box sx={{ display: "grid", gap: 1.5, alignContent: "start", minWidth: 0 }}>
         <Pairs label="Run" pairs={said} />
         <Pairs label="Server, seen before the load" pairs={Object.entries(report.server)} />
+        {report.lengths.map((length, place) => (
+          <Pairs key={place} label="How prompts got their length" pairs={Object.entries(length).filter(([, value]) => value !== "")} />
+        ))}
         <Pairs label="Versions" pairs={Object.entries(run.versions)} />
       </Box>
       <Pairs label="Settings (secrets are masked)" pairs={Object.entries(report.settings)} />

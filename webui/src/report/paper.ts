@@ -2,7 +2,9 @@
 
 export const PAPER = {
   "[role=img] svg": { maxWidth: "100%" },
-  "@media screen and (max-width: 1500px)": { "td, th": { fontSize: "12.5px !important", padding: "4px 5px !important" } },
+  "@media screen and (max-width: 1500px)": {
+    "table[aria-label=Stages] :is(td, th)": { fontSize: "12px !important", padding: "4px 3px !important" },
+  },
   "@page": { size: "A4 landscape", margin: "10mm" },
   "@media print": {
     ":root": { colorScheme: "light" },

@@ -19,6 +19,8 @@ export interface Report {
   validity: Record<string, Verdict>;
   settings: Record<string, unknown>;
   server: Record<string, unknown>;
+  /** How prompts of a given length were made. */
+  lengths: Record<string, unknown>[];
   repeat_command: string;
   formulas: MetricFormula[];
   not_whole: Record<string, string>;
