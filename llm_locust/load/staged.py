@@ -133,7 +133,7 @@ class StagedShape(LoadTestShape):
 
     def requests_of(self, settings: PlanSettings, users: int, place: int, stages: int) -> int | None:
         """Give the requests of the stage at a place: one number for all, or one each; None: it ends by its hold."""
-        if "hold_s" in settings.given:
+        if "hold_s" in settings.given and "hold_s" in self.takes:
             if settings.requests:
                 raise ValueError("--llm-hold and --llm-requests both end a stage; give one of them")
             return None

@@ -77,6 +77,16 @@ def test_full_plan_is_the_four_in_order_with_32_users_for_the_rates() -> None:
     assert stages == parts
 
 
+def test_hold_of_the_full_plan_is_that_of_the_parts_that_have_one() -> None:
+    """--llm-hold shortens the steps; the baseline still ends by its ten requests, and every stage has an end."""
+    stages = FullPlan().plan(options(hold_s=20.0))
+    assert [(stage.label, stage.hold_s, stage.requests) for stage in stages][:2] == [
+        ("baseline", None, 10),
+        ("users-8", 20.0, None),
+    ]
+    assert all(stage.hold_s == 20.0 for stage in stages[1:])
+
+
 def test_soak_has_a_row_an_hour_or_every_ten_minutes_below_three() -> None:
     """1 h by default in rows of 10 min; a night has a row an hour; the last row takes what is left."""
     assert [s.hold_s for s in Soak().plan(options())] == [600.0] * 6
