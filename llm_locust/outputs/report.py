@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
+from pandas.errors import EmptyDataError
 
 from llm_locust.measure.metrics import METRICS
 from llm_locust.outputs.appendfile import replace_file
@@ -24,6 +26,7 @@ from llm_locust.outputs.report_requests import read_ended
 from llm_locust.outputs.report_run import FinishedRun, load_run
 from llm_locust.outputs.report_verdict import verdict_sentence
 from llm_locust.outputs.text import json_document
+from llm_locust.outputs.timeline_csv import TIMELINE_COLUMNS
 
 REPORT = "report.html"
 TEMPLATE = Path(__file__).parent.parent / "webui" / REPORT
@@ -60,7 +63,7 @@ def report_document(run: FinishedRun) -> dict[str, Any]:
     return {
         "verdict": verdict_sentence(run.picture, run.state),
         "now": _now(run),
-        "history": history(read_timeline(run.directory), ended),
+        "history": history(_timeline(run.directory), ended),
         "distributions": [asdict(stage) for stage in sample],
         "validity": run.picture.verdicts,
         "settings": {name: value for name, value in run.facts.settings.items() if _said(name, value)},
@@ -74,6 +77,13 @@ def report_document(run: FinishedRun) -> dict[str, Any]:
         ],
         "not_whole": run.not_whole,
     }
+
+
+def _timeline(directory: Path) -> pd.DataFrame:
+    try:
+        return read_timeline(directory)
+    except (FileNotFoundError, EmptyDataError):  # the disk took none of it
+        return pd.DataFrame(columns=list(TIMELINE_COLUMNS))
 
 
 def _now(run: FinishedRun) -> Any:

@@ -5,6 +5,7 @@ Read in pieces: a million rows need about 200 MB and 15 s. Knows no Locust.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.errors import EmptyDataError
 
 from llm_locust.measure.record import Outcome
 from llm_locust.measure.snapshot import STEADY
@@ -51,7 +53,7 @@ def read_ended(directory: Path) -> tuple[EndedRequests, list[SampledStage]]:
     ends: list[NDArray[np.int64]] = []
     latencies: dict[str, list[NDArray[np.float32]]] = {name: [] for name in LATENCY_COLUMNS}
     sampler = _Sampler()
-    for chunk in request_chunks(directory, _COLUMNS):
+    for chunk in _chunks(directory):
         ok = chunk[(chunk["outcome"] == Outcome.OK.value) & chunk["stream_end_ms"].notna()]
         ends.append((ok["start_epoch_s"] + ok["stream_end_ms"] / 1000).to_numpy().astype(np.int64))
         for name in LATENCY_COLUMNS:
@@ -61,6 +63,13 @@ def read_ended(directory: Path) -> tuple[EndedRequests, list[SampledStage]]:
     order = np.argsort(end_s, kind="stable")
     columns = {name: np.concatenate([np.empty(0, np.float32), *parts])[order] for name, parts in latencies.items()}
     return EndedRequests(end_s[order], columns), sampler.told()
+
+
+def _chunks(directory: Path) -> Iterator[pd.DataFrame]:
+    try:
+        yield from request_chunks(directory, _COLUMNS)
+    except (FileNotFoundError, EmptyDataError):  # the disk took none of it
+        return
 
 
 class _Sampler:

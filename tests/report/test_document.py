@@ -87,6 +87,22 @@ def test_report_when_the_committed_sample_is_read() -> None:
     assert [stage["seen"] for stage in document["distributions"]] == [12, 24, 43]
 
 
+@pytest.mark.parametrize("how", ["gone", "empty", "head only"])
+def test_report_when_the_disk_took_nothing(tmp_path: Path, how: str) -> None:
+    """What summary.json has is told all the same."""
+    run = written(tmp_path, FakeRun(FakeRun().stages[:1]))
+    for name in ("requests.csv", "timeline.csv"):
+        file = run.directory / name
+        head = file.read_bytes().partition(b"\n")[0] + b"\n"
+        if how == "gone":
+            file.unlink()
+        else:
+            file.write_bytes(b"" if how == "empty" else head)
+    document = report_document(load_run(run.directory))
+    assert "8 users" in document["verdict"]
+    assert (document["history"]["points"], document["distributions"]) == ([], [])
+
+
 def test_history_when_points_are_known() -> None:
     """Percentiles are nearest-rank over the requests of the last 10 s; a request after the point is not in it."""
     timeline = seconds(100, 12)
