@@ -16,7 +16,7 @@ from typing import Any
 from tests.contract.lab import ROOT, Lab
 
 LLM = ROOT / "locustfiles" / "llm.py"
-SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "8", "--llm-model", "m")
+SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,13 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def run(lab: Lab, host: str, *args: str, file: Path = LLM, forked: bool = False, timeout_s: float = 40) -> RealRun:
+def run(
+    lab: Lab, host: str, *args: str, file: Path = LLM, lengths: tuple[str, ...] = SHORT, forked: bool = False
+) -> RealRun:
     """Run headless to the end, without a pre-flight; on a master with two workers where asked."""
     binding = (*lab.binding, "--processes", "2") if forked else ()
-    process = lab.local("--host", host, *SHORT, *binding, *args, file=file)
-    code = process.wait(timeout_s)
+    process = lab.local("--host", host, "--llm-model", "m", *lengths, *binding, *args, file=file)
+    code = process.wait(45)
     assert lab.runs, process.output
     return end_of(lab, code, process.output)
 
