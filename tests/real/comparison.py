@@ -42,7 +42,7 @@ def way_line(figure: str, ours_ms: float, theirs_ms: float, gap_ms: float) -> Li
     by a few token gaps. Never shorter: no token is here before the engine had it.
     """
     why = "HTTP before the server's clock starts, the event's way after"
-    return Line(f"{figure} (ms)", ours_ms, theirs_ms, max(15.0, 0.5 * theirs_ms, 4 * gap_ms), why, early=1.0)
+    return Line(f"{figure} (ms)", ours_ms, theirs_ms, max(15.0, 4 * gap_ms), why, early=1.0)
 
 
 def table(title: str, lines: Sequence[Line]) -> str:

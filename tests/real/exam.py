@@ -23,6 +23,7 @@ from tests.real.process import Process, free_port
 from tests.real.quickstart import Load, Run, quickstart
 
 _SETTLING_S = 10.0
+_STARTING_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def compared(served: Served, work: Path, load: Load, judge: Judge) -> Sequence[L
 
 def wait_for_streams(url: str, gauge: str, streams: int) -> None:
     """Wait until the server says that so many requests run."""
-    limit = time.monotonic() + _SETTLING_S
+    limit = time.monotonic() + _STARTING_S
     while sums(read_text(url)).get(gauge, 0.0) < streams:
         if time.monotonic() > limit:
             raise AssertionError(f"{gauge} did not reach {streams}")

@@ -14,9 +14,10 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from tests.real.comparison import Line, gap_line
+from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment, pip
 from tests.real.exam import Exam, Served, Subject, compared, main, wait_for_streams
@@ -86,19 +87,23 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 
 
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
-    """Compare with the server's counters: it has no histograms, but the seconds its slots worked."""
+    """Compare with the server's counters: it has no histograms, but the seconds of its work.
+
+    Prefill is counted once for a batch, decoding for each request: users in step share a prefill and wait for all of it.
+    """
     prompts = counted["llamacpp:prompt_tokens_total"] + counted["llamacpp:prompt_tokens_cached_total"]
-    gaps = run.total("output_tokens") - len(run.rows)
-    theirs_ms = 1000 * counted["llamacpp:tokens_predicted_seconds_total"]
+    gap_ms, gaps = run.gap_mean_ms(), run.total("output_tokens") - len(run.rows)
+    together = run.summary["totals"]["concurrency_peak"]
+    prefill_ms = 1000 * counted["llamacpp:prompt_seconds_total"] * together / max(len(run.rows), 1)
+    first = way_line("TTFT mean, prefill of a wave", run.mean("ttft_ms"), prefill_ms, gap_ms)
+    in_step = replace(first, allowed=None, early=None, why="users that are not quite in step")
     return (
         Line("input tokens", run.total("input_tokens"), prompts),
         Line("cached input tokens", run.total("cached_tokens"), counted["llamacpp:prompt_tokens_cached_total"]),
         Line("output tokens", run.total("output_tokens"), counted["llamacpp:tokens_predicted_total"]),
-        Line("TTFT mean, prefill mean (ms)", run.mean("ttft_ms"),
-             1000 * counted["llamacpp:prompt_seconds_total"] / max(len(run.rows), 1), None,
-             "waiting for the slots' next step"),
-        gap_line("token gap mean", run.gap_mean_ms(), theirs_ms / max(gaps, 1)),
-    )  # fmt: skip
+        first if together == 1 else in_step,
+        gap_line("token gap mean", gap_ms, 1000 * counted["llamacpp:tokens_predicted_seconds_total"] / max(gaps, 1)),
+    )
 
 
 def killed(served: Served, work: Path) -> Sequence[Line]:
