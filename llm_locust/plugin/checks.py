@@ -39,7 +39,7 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     classes = llm_classes(user_classes)
     if not classes:
         return []
-    problems = [*_dialect(settings, classes), *_hosts(settings, classes), *_prompts(settings)]
+    problems = [*_dialect(settings, classes), *_prompts(settings)]
     problems += _objectives(settings, classes)
     if isinstance(shape, StagedShape):
         problems += shape.problems(settings)
@@ -48,6 +48,17 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
     return [*problems, *_out(settings), *_open_files(settings)]
+
+
+def host_problems(settings: Settings, user_classes: Iterable[type[Any]]) -> list[str]:
+    """Name the classes without an address: wrong before a run, not before a page whose form has a field for it."""
+    if settings.hosts:
+        return []
+    return [
+        f"--host: {found.__name__} has no address to ask; give --host http://server:30000"
+        for found in llm_classes(user_classes)
+        if not found.host
+    ]
 
 
 def of_form(settings: Settings, shape: Any) -> Settings:
@@ -83,12 +94,6 @@ def _dialect(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
             yield f"--llm-dialect: {error.args[0]}"
         for fixed in (found for found in classes if found.dialect is not None):
             yield f"--llm-dialect: {fixed.__name__} speaks {fixed.dialect} by itself; leave the option out"
-
-
-def _hosts(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
-    if not settings.hosts:
-        for without in (found for found in classes if not found.host):
-            yield f"--host: {without.__name__} has no address to ask; give --host http://server:30000"
 
 
 def _prompts(settings: Settings) -> Iterator[str]:

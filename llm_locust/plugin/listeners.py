@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import gevent
 import msgspec
+import psutil  # type: ignore[import-untyped]  # ships no types
 from locust.runners import MasterRunner, WorkerRunner
 
 from llm_locust.load.options import DEFAULT_DIALECT
@@ -25,7 +26,7 @@ from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
 from . import ctrl_c, equip, secrets, settings
-from .checks import ignored_proxies, llm_classes, shape_named, start_problems
+from .checks import host_problems, ignored_proxies, llm_classes, shape_named, start_problems
 from .lead import Lead
 from .listener_errors import ListenerErrors
 from .local import LocalTeam
@@ -39,7 +40,6 @@ from .worker import Worker
 
 logger = logging.getLogger(__name__)
 
-WORKERS_WAIT_S = 5.0
 OPTIONAL_FIELDS = ("ignore_eos", "temperature")
 
 
@@ -61,6 +61,8 @@ def begin(environment: Any) -> None:
         return
     ctrl_c.install()
     problems += _choose_shape(environment, found)
+    if parsed.headless or parsed.autostart:
+        problems += host_problems(found, environment.user_classes)
     problems += start_problems(found, environment.user_classes, environment.shape_class)
     if problems:
         _leave(environment, problems)
@@ -207,11 +209,10 @@ def _leave(environment: Any, problems: Sequence[str], *, code: int = 1, quietly:
     if not quietly:
         for problem in problems:
             print(f"llm-locust: {problem}", file=sys.stderr)
-    runner = environment.runner
-    if isinstance(runner, MasterRunner):
-        expected = environment.parsed_options.processes or 0
-        with gevent.Timeout(WORKERS_WAIT_S, False):
-            while len(runner.clients) < expected:  # a forked worker that finds no master tries for five minutes
-                gevent.sleep(0.05)
-        runner.quit()
+    if environment.parsed_options.processes:
+        # A forked worker that finds no master tries for five minutes; Locust (2.47) leaves it to that.
+        for forked in psutil.Process().children():
+            forked.terminate()
+    if isinstance(environment.runner, MasterRunner):
+        environment.runner.quit()
     sys.exit(code)

@@ -17,7 +17,7 @@ from llm_locust.load.preflight import Preflight
 from llm_locust.outputs.console import Screen
 
 from . import settings
-from .checks import of_form, shape_named, start_problems
+from .checks import host_problems, of_form, shape_named, start_problems
 from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
@@ -50,6 +50,7 @@ class SwarmCheck:
         except ValueError as error:
             return self._refusal([*problems, f"--llm-shape: {error}"])
         found = of_form(found, shape)
+        problems += host_problems(found, self._environment.user_classes)
         problems += start_problems(found, self._environment.user_classes, shape)
         if not problems:
             self._lead.found = self._try_server(self._environment, found, shape, self._lead.screen)

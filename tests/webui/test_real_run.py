@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.webui.browser import CHROMIUM, ROOT, chromium, free_port, locust, watched
+from tests.webui.embedded import server
 from tests.webui.test_browser import three_digits
 
 pytestmark = [
@@ -22,20 +19,7 @@ pytestmark = [
 ]
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """Run the embedded server and give its address."""
-    port = free_port()
-    flags = ("--port", str(port), "--profile", "fast", "--ttft-ms", "60", "--itl-ms", "8")
-    command = [sys.executable, "-m", "llm_locust.mock", *flags]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline(), "the server says where it listens"
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.communicate(timeout=10)
+PACE = ("--ttft-ms", "60", "--itl-ms", "8")
 
 
 def test_run_of_a_master_with_two_workers_from_the_form(tmp_path: Path) -> None:
@@ -43,7 +27,12 @@ def test_run_of_a_master_with_two_workers_from_the_form(tmp_path: Path) -> None:
     bound = str(free_port())
     distributed = ("--processes", "2", "--master-bind-port", bound, "--master-port", bound)
     flags = ("-f", str(ROOT / "locustfiles/llm.py"), "--llm-out", str(tmp_path), *distributed)
-    with server() as host, locust(*flags, "--host", host) as url, chromium() as browser, watched(browser, url) as seen:
+    with (
+        server(*PACE) as host,
+        locust(*flags, "--host", host) as url,
+        chromium() as browser,
+        watched(browser, url) as seen,
+    ):
         page = seen.page
         page.get_by_label("Shape", exact=True).fill("concurrency-steps")
         page.get_by_label("Levels").fill("2,4")
