@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
 
 from benchmarks.clients import ClientFailedError, Load, Reading, measure
 from benchmarks.lab import save, table
@@ -50,10 +49,10 @@ def one_round(clients: list[str], load: Load, number: int) -> list[Reading]:
         except (NotInstallableError, ClientFailedError) as why:
             print(f"round {number + 1}, {load.streams} streams: {client} left out: {why}", flush=True)
         else:
-            reading = found[-1]
-            print(f"round {number + 1}, {load.streams} streams: {client}: {reading.tokens_per_cpu_s:,.0f} tokens/CPU-s, "
-                  f"error p50 {reading.error_ms['p50']:.3f} p99 {reading.error_ms['p99']:.3f} ms, "
-                  f"core taken by others {reading.waited_s:.1f} s", flush=True)  # fmt: skip
+            one = found[-1]
+            error = f"error p50 {one.error_ms['p50']:.3f} p99 {one.error_ms['p99']:.3f} ms"
+            print(f"round {number + 1}, {load.streams} streams: {client}: {one.tokens_per_cpu_s:,.0f} tokens/CPU-s, "
+                  f"{error}, core taken by others {one.waited_s:.1f} s", flush=True)  # fmt: skip
     return found
 
 
@@ -64,23 +63,21 @@ def level_table(level: int, rounds: list[list[Reading]]) -> str:
     rows = []
     for client in dict.fromkeys(one.client for found in rounds for one in found):
         own = [one for found in rounds for one in found if one.client == client]
-
-        def middle(of: Callable[[Reading], float], own: list[Reading] = own) -> float:
-            return statistics.median(of(one) for one in own)
-
-        error = [middle(lambda one, kind=kind: one.error_ms[kind]) for kind in ("p50", "p99", "max")]  # type: ignore[misc]
-        both = []
-        for metric, kinds in (("ttft_ms", ("p50", "p99")), ("itl_ms", ("p99", "max"))):
-            reported, sent = (
-                " / ".join(f"{middle(lambda one, k=k, s=s: getattr(one, s)[metric][k]):.2f}" for k in kinds)  # type: ignore[misc]
-                for s in ("reported", "sent")
-            )
-            both.append(f"{reported} ({sent})")
+        error = [statistics.median(one.error_ms[kind] for one in own) for kind in ("p50", "p99", "max")]
         rows.append((
-            client, f"{middle(lambda one: one.tokens_per_cpu_s):,.0f}", percent(ratio(rounds, client, "C limit")),
-            times(ratio(rounds, client, "aiohttp")), " / ".join(f"{value:.3f}" for value in error), *both,
+            client, f"{statistics.median(one.tokens_per_cpu_s for one in own):,.0f}",
+            percent(ratio(rounds, client, "C limit")), times(ratio(rounds, client, "aiohttp")),
+            " / ".join(f"{value:.3f}" for value in error),
+            beside(own, "ttft_ms", ("p50", "p99")), beside(own, "itl_ms", ("p99", "max")),
         ))  # fmt: skip
     return f"{level} streams, {len(rounds)} rounds\n\n" + table(heads, rows)
+
+
+def beside(own: list[Reading], metric: str, kinds: tuple[str, ...]) -> str:
+    """Show what was reported, and in brackets what was sent: medians over the rounds."""
+    reported = [statistics.median(one.reported[metric][kind] for one in own) for kind in kinds]
+    sent = [statistics.median(one.sent[metric][kind] for one in own) for kind in kinds]
+    return f"{' / '.join(f'{ms:.2f}' for ms in reported)} ({' / '.join(f'{ms:.2f}' for ms in sent)})"
 
 
 def ratio(rounds: list[list[Reading]], client: str, other: str) -> float | None:

@@ -1,4 +1,4 @@
-"""The `llm-locust` command: demo, init, options, probe, mock, report, compare.
+"""The `llm-locust` command: demo, init, options, probe, calibrate, mock, report, compare.
 
 Load tests themselves are started with `locust -f FILE`; this command holds what stands around them.
 Each subcommand imports its room only when it is asked for.
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments:
         parser.print_help()
         return 0
-    # `probe`, `mock`, `report` and `compare` have parsers of their own: hand them the rest as it stands.
+    # `probe`, `mock`, `report`, `compare` and `calibrate` have parsers of their own: hand them the rest as it stands.
     if arguments[0] == "probe":
         from llm_locust.load.probe import probe_main
 
@@ -38,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from llm_locust.analysis.commands import compare_main
 
         return compare_main(arguments[1:])
+    if arguments[0] == "calibrate":
+        from llm_locust.calibrate.command import calibrate_main
+
+        return calibrate_main(arguments[1:])
     options = parser.parse_args(arguments)
     if options.command == "options":
         print_options()
@@ -62,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("--force", action="store_true", help="overwrite files that are there already")
     commands.add_parser("options", help="tell every --llm option of a load test, with its default")
     commands.add_parser("probe", help="ask a server one short question and tell what it can do", add_help=False)
+    commands.add_parser("calibrate", help="tell what one worker of this machine carries", add_help=False)
     commands.add_parser("mock", help="run the embedded LLM server: an engine model, faults, scripts", add_help=False)
     commands.add_parser("report", help="build a run's report.html again; charts, workbook, tables", add_help=False)
     commands.add_parser("compare", help="put the stages of runs side by side", add_help=False)

@@ -89,8 +89,9 @@ def run_undisturbed(attempt: Callable[[int], Reading]) -> Reading:
         reading = attempt(number)
         if reading.notes["validity"] == "VALID" and reading.waited_s < 0.5:
             return reading
-        print(f"try {number + 1}: {reading.notes['validity']} {reading.notes['validity_reasons']}, "
-              f"others had the client's core for {reading.waited_s:.1f} s, error p99 {reading.error_ms['p99']:.3f} ms")  # fmt: skip
+        notes = reading.notes
+        print(f"try {number + 1}: {notes['validity']} {notes['validity_reasons']}, error p99 "
+              f"{reading.error_ms['p99']:.3f} ms, others had the client's core for {reading.waited_s:.1f} s")  # fmt: skip
     return reading
 
 
