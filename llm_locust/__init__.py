@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         Spike,
         TraceReplay,
     )
+    from llm_locust.load.stage import Stage
+    from llm_locust.load.staged import StagedShape
     from llm_locust.load.users import (
         AnthropicMessagesUser,
         LLMUser,
@@ -67,6 +69,8 @@ _ROOMS = {
         "Spike",
         "TraceReplay",
     ),
+    "llm_locust.load.stage": ("Stage",),
+    "llm_locust.load.staged": ("StagedShape",),
     "llm_locust.load.events": ("llm_events",),
     "llm_locust.load.answer": ("Answer",),
     "llm_locust.measure.record": ("Outcome", "RequestRecord"),
@@ -99,6 +103,8 @@ __all__ = [
     "SGLangGenerateUser",
     "Soak",
     "Spike",
+    "Stage",
+    "StagedShape",
     "TGIUser",
     "TraceReplay",
     "llm_events",

@@ -22,9 +22,7 @@ RESHARE_LEAD_NS = 1_500_000_000
 a starved process stands still (0.7 s seen with four times as many runnable processes as cores)."""
 
 
-def order_of(
-    leg: Sequence[Stage], number: int, seed: int, first_index: int, first_prompt: int = 0
-) -> StageOrder:
+def order_of(leg: Sequence[Stage], number: int, seed: int, first_index: int, first_prompt: int = 0) -> StageOrder:
     """Make the order of a stage (and those that run through from it), without worker, shares and quota."""
     stage = leg[0]
     profile = []

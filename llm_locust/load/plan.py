@@ -10,6 +10,7 @@ from typing import Protocol
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.stage import NO_WARMUP, Stage, Warmup
+from llm_locust.measure.slo_grammar import SloError, parse_slo
 
 OPEN_LOOP_USERS = 512
 """The cap on concurrency under a rate where none is given."""
@@ -150,6 +151,19 @@ def stage_problems(stages: Sequence[Stage]) -> Iterator[str]:
                 f"{name} needs {stage.spread_s:g} s to start {stage.users} users at {rate:g} a second, but holds "
                 f"{stage.hold_s:g} s: lengthen --llm-hold or raise --llm-spawn-rate"
             )
+
+
+def slo_problems(stages: Sequence[Stage]) -> Iterator[str]:
+    """Name each text of objectives that cannot be read, once, with the stages that have it."""
+    texts: dict[str, list[str]] = {}
+    for stage in stages:
+        texts.setdefault(stage.slo, []).append(stage.label)
+    for text, labels in texts.items():
+        try:
+            if text:
+                parse_slo(text)
+        except SloError as error:
+            yield f"slo of {'stage' if len(labels) == 1 else 'stages'} {', '.join(labels)}: {error}"
 
 
 def least_duration_s(stages: Sequence[Stage]) -> float:

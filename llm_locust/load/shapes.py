@@ -153,7 +153,8 @@ class FullPlan(StagedShape):
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the stages of all parts."""
-        return [stage for part in self.parts for stage in part().stages(settings)]
+        stages = [stage for part in self.parts for stage in part().stages(settings)]
+        return [msgspec.structs.replace(stage, slo=stage.slo or self.slo) for stage in stages]
 
 
 class Soak(StagedShape):

@@ -60,6 +60,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     prompts: str = ""
     input_tokens: str = ""
     output_tokens: str = ""
+    slo: str = ""  # what is demanded of it
 
     @property
     def open_loop(self) -> bool:

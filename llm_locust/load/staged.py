@@ -21,6 +21,7 @@ from llm_locust.load.plan import (
     arrival_spec,
     given_load_options,
     least_duration_s,
+    slo_problems,
     spread_s,
     stage_problems,
 )
@@ -44,6 +45,8 @@ class StagedShape(LoadTestShape):
     input_tokens: ClassVar[str | int] = ""
     output_tokens: ClassVar[str | int] = ""
     prompts: ClassVar[str] = ""
+    slo: ClassVar[str] = ""
+    """What is demanded of each of its stages; one may say otherwise (`stage(slo=…)`), `--llm-slo` wins over both."""
     min_requests_per_user: ClassVar[int] = 3
     max_hold: ClassVar[Duration] = "1h"
 
@@ -73,7 +76,7 @@ class StagedShape(LoadTestShape):
             stages = self.stages(settings)
         except ValueError as error:
             return [*problems, f"{self.name()}: {error}"]
-        problems += stage_problems(stages)
+        problems += [*stage_problems(stages), *slo_problems(stages)]
         least_s = least_duration_s(stages)
         if "run_time_s" not in self.takes and settings.run_time_s is not None and settings.run_time_s < least_s:
             problems.append(
@@ -111,6 +114,7 @@ class StagedShape(LoadTestShape):
         hold: Duration | None = None,
         requests: int | None = None,
         rate_per_s: float | None = None,
+        slo: str = "",
     ) -> Stage:
         """Make one stage under the run's options; a given number of requests ends it, else its hold."""
         hold_s = None if hold is None else seconds(hold)
@@ -129,6 +133,7 @@ class StagedShape(LoadTestShape):
             prompts=self.prompts,
             input_tokens=length_of(settings, "input_tokens", self.input_tokens),
             output_tokens=length_of(settings, "output_tokens", self.output_tokens),
+            slo=slo or self.slo,
         )
 
     def requests_of(self, settings: PlanSettings, users: int, place: int, stages: int) -> int | None:

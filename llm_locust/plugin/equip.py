@@ -5,7 +5,7 @@ Made in `init` or at a run's start, never at import: `--processes` forks after t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -76,7 +76,9 @@ def rulers(found: dict[str, Any] | None) -> dict[Spoken, Ruler]:
     return {(yardstick.dialect, yardstick.host): yardstick.ruler for yardstick in measured}
 
 
-def request_objectives(settings: Settings, user_classes: Iterable[type[Any]]) -> Objectives | None:
+def request_objectives(
+    settings: Settings, user_classes: Iterable[type[Any]], of_stages: Mapping[str, str]
+) -> Objectives | None:
     """What each request is judged by; None where nothing is asked of single requests."""
-    demanded = objectives(settings, [owner for owner in user_classes if issubclass(owner, LLMUser)])
+    demanded = objectives(settings, [owner for owner in user_classes if issubclass(owner, LLMUser)], of_stages)
     return demanded if demanded is not None and demanded.judge_requests else None

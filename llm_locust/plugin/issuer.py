@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import partial
 
 from gevent.pool import Group
 from numpy import int64
@@ -22,8 +23,9 @@ from .collector import Collector
 StagePrompts = Callable[[StageOrder], PromptSource | None]
 """Gives the prompts that a stage names, None where it names none."""
 
-MissedByWaiting = Callable[[int], bool]
-"""Says whether an arrival that was not started has missed an objective by its wait in ns; true for every longer one."""
+MissedByWaiting = Callable[[str, int], bool]
+"""Says whether an arrival of a row that was not started has missed an objective by its wait in ns; true for every
+longer one."""
 
 CUT_WAIT_S = 5.0
 """How long killed users may take to book their partial streams."""
@@ -128,10 +130,11 @@ class Issuer:
         self.collector.reset()
 
     def _unstarted(self, label: str, waits_ns: NDArray[int64]) -> None:
-        self.collector.unstarted(label, waits_ns, self._missed(waits_ns))
+        self.collector.unstarted(label, waits_ns, self._missed(label, waits_ns))
 
-    def _missed(self, waits_ns: NDArray[int64]) -> int:
+    def _missed(self, label: str, waits_ns: NDArray[int64]) -> int:
         """Count the waits that alone miss an objective: from the shortest one that does."""
         if self._missed_by_waiting is None:
             return 0
-        return len(waits_ns) - bisect_left(sorted(waits_ns.tolist()), True, key=self._missed_by_waiting)
+        missed = partial(self._missed_by_waiting, label)
+        return len(waits_ns) - bisect_left(sorted(waits_ns.tolist()), True, key=missed)

@@ -150,6 +150,7 @@ class Lead:
             hosts=found.hosts,
             found=None if self.found is None else msgspec.to_builtins(self.found),
             datasets=datasets,
+            slos={stage.label: stage.slo for stage in plan},
         )
         refused = [*unopened, *self._team.begin(order)]
         facts = run_facts(self._environment, found, order, started, shape, self.found)
@@ -168,7 +169,7 @@ class Lead:
                 before_stage=self._flush_cache if found.flush_cache else None,
             ),
             gate=DrainGate(self._team, self._writer.now_s, self.screen.say),
-            objectives=objectives(found, llm_classes(self._environment.user_classes)),
+            objectives=objectives(found, llm_classes(self._environment.user_classes), order.slos),
             findings=findings,
             started_s=self._writer.now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),

@@ -49,7 +49,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A run as a worker is told it.
 
     `raw` are the given options as typed, `found` is what the pre-flight found, None without one. `datasets` are the
-    files of prompts that each process must have alike.
+    files of prompts that each process must have alike, `slos` what each stage of the plan demands ("" nothing).
     """
 
     run_id: str
@@ -59,6 +59,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     found: dict[str, Any] | None
     datasets: tuple[Dataset, ...] = ()
+    slos: dict[str, str] = {}
 
 
 class Final(msgspec.Struct, frozen=True, kw_only=True):

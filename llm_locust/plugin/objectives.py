@@ -1,4 +1,4 @@
-"""What is demanded of a run: by `--llm-slo` of all of it, else by each user class of its own requests.
+"""What is demanded of a run: by `--llm-slo` of all of it, else by a stage of itself, else by each user class.
 
 A user class with an `slo` is judged by the rows of its `name`; without a name only where it is the one class there is.
 """
@@ -16,6 +16,8 @@ from llm_locust.measure.snapshot import ALL, StageRow
 
 from .settings import Settings
 
+NO_STAGES: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class OfClass:
@@ -27,38 +29,54 @@ class OfClass:
 
 @dataclass(frozen=True, slots=True)
 class Objectives:
-    """The objectives of a run."""
+    """The objectives of a run. `of_stage` has every stage of the plan where one has its own, None for the others."""
 
     of_run: Slo | None = None
+    of_stage: Mapping[str, Slo | None] = field(default_factory=dict)
     of_class: Mapping[str, OfClass] = field(default_factory=dict)
 
     @property
     def judge_requests(self) -> bool:
         """Whether anything is asked of single requests."""
-        return any(slo.request_limits for slo in self._all())
+        of_classes = [own.slo for own in self.of_class.values()]
+        return any(
+            slo is not None and slo.request_limits for slo in (self.of_run, *self.of_stage.values(), *of_classes)
+        )
+
+    def of_row(self, label: str) -> Slo | None:
+        """Give what run or stage demand in a row; one that an edit split off (`mixed-2`) belongs to its stage."""
+        if self.of_run is not None:
+            return self.of_run
+        stage = label if label in self.of_stage else label.rpartition("-")[0]
+        return self.of_stage.get(stage)
 
     def request_good(self, record: RequestRecord) -> bool | None:
-        """Judge one request by the run's limits, else by those of its class; None where it is not judged."""
-        if self.of_run is not None:
-            return self.of_run.request_good(record)
+        """Judge one request by run or stage, else by its class; None where it is not judged."""
+        above = self.of_row(record.stage)
+        if above is not None:
+            return above.request_good(record)
         own = self.of_class.get(record.user_class)
         return None if own is None else own.slo.request_good(record)
 
-    def missed_by_waiting(self, wait_ns: int) -> bool:
-        """Say whether an arrival missed a limit by its wait alone: one of the run's, else one of each class."""
-        return all(slo.missed_by_waiting(wait_ns) for slo in self._all())
+    def missed_by_waiting(self, label: str, wait_ns: int) -> bool:
+        """Say whether an arrival missed a limit by its wait alone: one of run or stage, else one of each class."""
+        above = self.of_row(label)
+        judges = [own.slo for own in self.of_class.values()] if above is None else [above]
+        return bool(judges) and all(slo.missed_by_waiting(wait_ns) for slo in judges)
 
     def verdicts(self, rows: Iterable[StageRow]) -> dict[str, tuple[Verdict, ...]]:
-        """Judge every stage. A class without a request in a stage has missed what is demanded of it."""
+        """Judge every stage of which something is demanded; a class without a request in it has missed its own."""
         by_stage: dict[str, dict[str, StageRow]] = {}
         for row in rows:
             by_stage.setdefault(row.stage, {})[row.name] = row
-        return {stage: tuple(self._of_stage(named)) for stage, named in by_stage.items() if ALL in named}
+        judged = {stage: tuple(self._judged(stage, named)) for stage, named in by_stage.items() if ALL in named}
+        return {stage: verdicts for stage, verdicts in judged.items() if verdicts}
 
-    def _of_stage(self, named: Mapping[str, StageRow]) -> Iterator[Verdict]:
+    def _judged(self, stage: str, named: Mapping[str, StageRow]) -> Iterator[Verdict]:
         values = named[ALL].values
-        if self.of_run is not None:
-            yield from self.of_run.verdicts(values)
+        above = self.of_row(stage)
+        if above is not None:
+            yield from above.verdicts(values)
             return
         nothing = {**dict.fromkeys(values), "load": values["load"]}
         for name, own in self.of_class.items():
@@ -66,17 +84,21 @@ class Objectives:
             for verdict in own.slo.verdicts(of_row):
                 yield replace(verdict, clause=f"{name}: {verdict.clause}")
 
-    def _all(self) -> Sequence[Slo]:
-        own = [of_class.slo for of_class in self.of_class.values()]
-        return own if self.of_run is None else [self.of_run]
 
+def objectives(
+    settings: Settings, classes: Sequence[type[LLMUser]], of_stages: Mapping[str, str] = NO_STAGES
+) -> Objectives | None:
+    """Read what is demanded; None where nothing is. `of_stages`: what each stage of the plan says, "" nothing.
 
-def objectives(settings: Settings, classes: Sequence[type[LLMUser]]) -> Objectives | None:
-    """Read what is demanded; None where nothing is. Raises SloError with a pointer to the wrong place."""
+    Raises SloError with a pointer to the wrong place.
+    """
     if settings.slo:
         return Objectives(parse_slo(settings.slo))
-    found = {owner.__name__: _of_class(owner, alone=len(classes) == 1) for owner in classes if owner.slo}
-    return Objectives(of_class=found) if found else None
+    by_class = {owner.__name__: _of_class(owner, alone=len(classes) == 1) for owner in classes if owner.slo}
+    by_stage = {label: parse_slo(text) if text else None for label, text in of_stages.items()}
+    if not any(by_stage.values()):
+        by_stage = {}
+    return Objectives(of_stage=by_stage, of_class=by_class) if by_stage or by_class else None
 
 
 def _of_class(owner: type[LLMUser], *, alone: bool) -> OfClass:

@@ -84,7 +84,7 @@ class LLM:
         self.seed = order.seed
         library = self.library_for(settings)
         self.options = equip.asked(equip.ask_options(settings, self.secrets, library.tokenizer), order.found)
-        demanded = equip.request_objectives(settings, self._runner.environment.user_classes)
+        demanded = equip.request_objectives(settings, self._runner.environment.user_classes, order.slos)
         self.slo_good = None if demanded is None else demanded.request_good
         self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()

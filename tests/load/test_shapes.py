@@ -212,6 +212,40 @@ def test_contradiction_is_refused_at_start(shape: type[StagedShape], given: dict
         shape().plan(options(**given))
 
 
+def test_objectives_are_those_of_the_stage_else_of_its_shape() -> None:
+    """By class attribute for all stages, by `stage(slo=…)` for one; a full plan's parts keep their own."""
+
+    class Part(Baseline):
+        slo = "ttft p50 < 1s"
+
+    class Both(FullPlan):
+        parts = (Part, MixedLoad)
+        slo = "error_rate < 1%"
+
+    class Own(StagedShape):
+        slo = "error_rate < 2%"
+
+        def stages(self, settings: PlanSettings) -> list[Stage]:
+            own = self.stage(settings, "day", 2, hold="5s", slo="ttft p99 < 2s")
+            return [self.stage(settings, "night", 2, hold="5s"), own]
+
+    assert [stage.slo for stage in Both().plan(options())] == ["ttft p50 < 1s", "error_rate < 1%"]
+    assert [stage.slo for stage in Own().plan(options())] == ["error_rate < 2%", "ttft p99 < 2s"]
+    assert {stage.slo for stage in ConcurrencySteps().plan(options())} == {""}
+
+
+def test_wrong_objectives_of_stages_are_told_once_with_a_pointer() -> None:
+    """One problem a text, not one a stage."""
+
+    class Wrong(ConcurrencySteps):
+        levels = (2, 4)
+        slo = "tftt p99 < 2s"
+
+    assert Wrong().problems(options()) == [
+        "slo of stages users-2, users-4: unknown metric tftt; did you mean ttft?\n  tftt p99 < 2s\n  ^"
+    ]
+
+
 def test_all_problems_are_told_at_once() -> None:
     """Two wrong options and a stage that is too short: three sentences."""
     wrong = options(users=3, rate_per_s=1.0, levels=[20], hold_s=3.0, spawn_rate_per_s=2.0)

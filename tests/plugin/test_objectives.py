@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from llm_locust.load.users import LLMUser
@@ -86,3 +88,49 @@ def test_class_without_a_name_is_judged_by_all_rows_where_it_is_alone() -> None:
     assert [verdict.passed for verdict in demanded.verdicts(rows)["s"]] == [True]
     with pytest.raises(SloError, match="Nameless has no `name`"):
         objectives(Settings(), [nameless, Chat])
+
+
+DAY = {"night": "", "day": "ttft p99 < 500ms; goodput(ttft < 500ms) > 90%", "spike-2": ""}
+
+
+def test_stage_is_judged_by_its_own_instead_of_the_classes() -> None:
+    """Option > stage > user class; a stage without its own leaves it to the classes."""
+    demanded = objectives(Settings(), [Chat], DAY)
+    assert demanded is not None
+    whole, chat = (row(name, ttft_ms_p99=700.0, ttft_ms_count=9) for name in (ALL, "chat"))
+    rows = [replace(whole, stage="night"), replace(whole, stage="day"), replace(chat, stage="night")]
+    told = {stage: verdicts[0] for stage, verdicts in demanded.verdicts(rows).items()}
+    assert {stage: (v.clause, v.passed) for stage, v in told.items()} == {
+        "night": ("Chat: ttft p99 < 1s", True),
+        "day": ("ttft p99 < 500ms", False),
+    }
+    assert demanded.request_good(msgspec.structs.replace(record("Chat", 700), stage="day")) is False
+    assert demanded.request_good(msgspec.structs.replace(record("Chat", 700), stage="night")) is True
+    by_option = objectives(Settings(slo="goodput(ttft < 2s) > 1%"), [Chat], DAY)
+    assert by_option is not None
+    assert by_option.request_good(msgspec.structs.replace(record("Chat", 1500), stage="day")) is True
+
+
+def test_stage_of_which_nothing_is_demanded_is_not_judged() -> None:
+    """Neither its requests, nor its row, nor what it did not start."""
+    demanded = objectives(Settings(), [], DAY)
+    assert demanded is not None
+    assert demanded.judge_requests
+    night = replace(row(ALL, ttft_ms_p99=700.0, ttft_ms_count=9), stage="night")
+    assert demanded.verdicts([night]) == {}
+    assert demanded.request_good(msgspec.structs.replace(record("Chat", 9), stage="night")) is None
+    assert [demanded.missed_by_waiting(label, 600_000_000) for label in ("day", "night")] == [True, False]
+
+
+def test_row_that_an_edit_split_off_is_judged_as_its_stage() -> None:
+    """`day-2` belongs to `day`; a stage of the plan whose label ends in a number is its own."""
+    demanded = objectives(Settings(), [], {**DAY, "spike": "ttft p99 < 1s"})
+    assert demanded is not None
+    told = {label: demanded.of_row(label) for label in ("day", "day-2", "spike", "spike-2", "spike-2-2")}
+    assert [label for label, slo in told.items() if slo is not None] == ["day", "day-2", "spike"]
+    assert told["day-2"] is told["day"]
+
+
+def test_plan_without_objectives_of_its_stages_demands_nothing() -> None:
+    """As if no stage had been named."""
+    assert objectives(Settings(), [], {"a": "", "b": ""}) is None
