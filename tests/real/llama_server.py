@@ -89,7 +89,7 @@ def exams(served: Served, work: Path) -> Iterator[Exam]:
 def judge(run: Run, counted: Counters) -> Sequence[Line]:
     """Compare with the server's counters: it has no histograms, but the seconds of its work.
 
-    Prefill is counted once for a batch, decoding for each request: users in step share a prefill and wait for all of it.
+    Prefill is counted once for a batch, decoding for each request: users in step share a prefill and wait for it.
     """
     prompts = counted["llamacpp:prompt_tokens_total"] + counted["llamacpp:prompt_tokens_cached_total"]
     gap_ms, gaps = run.gap_mean_ms(), run.total("output_tokens") - len(run.rows)
