@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +17,15 @@ from llm_locust.outputs.live import WorkerNow
 
 from . import messages
 from .health import TokenSpeed, lag_p99_ms
-from .messages import Final, Hello
+from .messages import Final, Hello, RunOrder
 from .reports import Inbox
 from .secrets import Secrets
 
 logger = logging.getLogger(__name__)
+
+ANSWER_S = 20.0
+"""A worker that owes an answer for longer does not answer: it is not waited for. Handing in takes 15 s at most."""
+RUN_AGAIN_S = 5.0
 
 
 @dataclass(slots=True)
@@ -31,6 +36,7 @@ class Account:
     client_id: str
     hello: Hello
     runner: Any
+    now_s: Callable[[], float]
     inbox: Inbox = field(default_factory=lambda: Inbox(""))
     ready: bool = False
     problem: str = ""
@@ -47,9 +53,14 @@ class Account:
     clock_uncertainty_ns: int | None = None
     final: Final | None = None
     lost_s: float | None = None
+    lost_how: str = ""
     absences: list[str] = field(default_factory=list)
     rows: int = 0
     """Records that came from it in this run."""
+    heard_s: float = 0.0
+    owed: dict[str, float] = field(default_factory=dict)
+    """What it was told and has not answered, with the instant since when that takes."""
+    sent_version: int = 0
 
     @property
     def users(self) -> int:
@@ -63,6 +74,12 @@ class Account:
         return self.ready or bool(self.problem) or self.gone
 
     @property
+    def hung(self) -> bool:
+        """Whether it sends heartbeats, and says nothing of what it was told."""
+        longest_s = min(self.heard_s, *self.owed.values()) if self.owed else self.heard_s
+        return self.ready and self.now_s() - longest_s > ANSWER_S
+
+    @property
     def gone(self) -> bool:
         """Whether Locust has lost it, or it has left."""
         node = self.runner.clients.get(self.client_id)
@@ -70,6 +87,10 @@ class Account:
 
     def send(self, message: str, data: Any) -> None:
         """Send it a message; one that cannot be sent is logged (a dead connection is found by heartbeats)."""
+        if message in (messages.RUN, messages.STAGE, messages.DRAIN, messages.CUT):
+            self.owed.setdefault(message, self.now_s())
+        if message == messages.STAGE:
+            self.sent_version = data["version"]
         try:
             self.runner.send_message(message, data, self.client_id)
         except RPCError as error:
@@ -79,6 +100,8 @@ class Account:
         """Start the account of another run."""
         self.inbox = Inbox(run_id, part)
         self.ready, self.problem = False, ""
+        self.heard_s = self.now_s()
+        self.owed = {}
         self.acked_version = self.marks_seen = self.in_flight = self.harvested_epoch_s = 0
         self.tallies = {}
         self.totals = Counter()
@@ -87,6 +110,27 @@ class Account:
         self.reported_s = self.lost_s = None
         self.absences = []
         self.rows = 0
+
+    def offer_run(self, order: RunOrder) -> None:
+        """Tell it of the run, and again while it does not answer: it may have been out of sight."""
+        told_s = self.owed.get(messages.RUN)
+        if not self.answered and (told_s is None or self.now_s() - told_s >= RUN_AGAIN_S):
+            self.owed.pop(messages.RUN, None)
+            self.send(messages.RUN, messages.to_message(order))
+
+    def acknowledged(self, version: int) -> None:
+        """It has the stage in this version."""
+        self.acked_version = max(self.acked_version, version)
+        if self.acked_version >= self.sent_version:
+            self.owed.pop(messages.STAGE, None)
+
+    def streams(self, in_flight: int) -> None:
+        """It tells how many streams are open: while they may end by themselves, it owes nothing yet."""
+        self.in_flight = in_flight
+        if not in_flight:
+            self.owed.pop(messages.CUT, None)
+        elif messages.DRAIN in self.owed and messages.CUT not in self.owed:
+            self.owed[messages.DRAIN] = self.now_s()
 
     def facts(self) -> WorkerFacts:
         """What the summary says of it."""
@@ -130,7 +174,7 @@ class Account:
         told = "it never reported"
         if self.reported_s is not None:
             told = f"last report at {self.reported_s - started_s:.1f} s"
-        return f"worker {self.name} lost: {told}, {self.unaccounted} streams not accounted for"
+        return f"worker {self.name} {self.lost_how}: {told}, {self.unaccounted} streams not accounted for"
 
     @property
     def unaccounted(self) -> int:
@@ -139,8 +183,8 @@ class Account:
         return max(issued - self.rows, self.in_flight)
 
 
-def refusal_of(hello: Hello, secrets: Secrets) -> str:
-    """Say why a worker cannot take part; "" where it can."""
+def refusal_of(hello: Hello, secrets: Secrets, sources: Mapping[str, str]) -> str:
+    """Say why a worker cannot take part in runs of the user classes of `sources`; "" where it can."""
     mine = messages.suite_version()
     if hello.version != mine:
         return f"it runs llm-locust {hello.version}, the master {mine}; install the same version on both"
@@ -149,6 +193,10 @@ def refusal_of(hello: Hello, secrets: Secrets) -> str:
             f"it has no API key, the master has one (from {secrets.source}); set LOCUST_LLM_API_KEY or OPENAI_API_KEY, "
             "or give --llm-api-key-file there too: keys are not sent over the network"
         )
+    if missing := sorted(sources.keys() - hello.sources.keys()):
+        return f"it runs another locustfile, without {', '.join(missing)}"
+    if other := sorted(name for name, digest in sources.items() if digest and digest != hello.sources[name]):
+        return f"its locustfile differs: the file of {', '.join(other)} is not the master's; copy it, or use -f - there"
     return ""
 
 

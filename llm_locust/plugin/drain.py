@@ -51,6 +51,10 @@ class Drainable(Protocol):
         """Whether every process that lives has handed in everything."""
         ...
 
+    def owing(self) -> tuple[str, ...]:
+        """The processes that are waited for, by name."""
+        ...
+
     def in_flight(self) -> int:
         """Streams that are open, as far as is known."""
         ...
@@ -155,7 +159,9 @@ class DrainGate:
                 self._tell(cause, limit_s - (now_s - started_s))
 
     def _tell(self, cause: Cause, left_s: float) -> None:
-        if cause is Cause.PLANNED:
+        if not self._crowd.in_flight():
+            self._say(f"waiting for the last report of {', '.join(self._crowd.owing())}")
+        elif cause is Cause.PLANNED:
             self._say(f"waiting for {self._crowd.in_flight()} streams to end, at most {left_s:.0f} s")
         else:
             again = "; Ctrl-C again ends them at once" if cause is Cause.CTRL_C else ""

@@ -92,6 +92,10 @@ class LocalTeam:
         """Whether everything has ended and is booked."""
         return self._closing is not None and self._closing.ready()
 
+    def owing(self) -> tuple[str, ...]:
+        """This process, until everything has ended."""
+        return () if self.handed_in() else (LOCAL,)
+
     def in_flight(self) -> int:
         """Open streams."""
         return self._issuer.gate.in_flight
@@ -163,6 +167,14 @@ class LocalTeam:
     def lost(self) -> tuple[str, ...]:
         """Nobody."""
         return ()
+
+    def sent_away(self) -> tuple[str, ...]:
+        """Nobody."""
+        return ()
+
+    def deserted(self) -> bool:
+        """This process is here."""
+        return False
 
     def clock_uncertainty_ms(self) -> float | None:
         """One process has one clock."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import gevent
 import msgspec
-from locust.runners import STATE_MISSING
 
 from llm_locust.load.stage import STEADY, StageOrder, Tally
 from llm_locust.measure.aggregate import Aggregate
@@ -23,17 +22,19 @@ from llm_locust.outputs.live import WorkerNow
 from llm_locust.prompts.source import PromptSource
 
 from . import messages
-from .account import Account, difference, refusal_of
+from .account import Account, difference
 from .collector import from_tuples
 from .crew import Asked, MasterCrew
 from .health import HealthBooks
-from .messages import Final, Hello, RunOrder, to_message
+from .messages import Final, RunOrder
 from .reports import REPORT_KEY
+from .roster import Roster
 from .state import LLM
 
 logger = logging.getLogger(__name__)
 
 READY_WAIT_S = 10.0
+ASK_AGAIN_S = 5.0
 UNISSUED = "unissued"
 
 
@@ -46,12 +47,13 @@ class MasterTeam:
         self._llm = llm
         self._now_s = now_s
         self._asked = asked
-        self._accounts: dict[str, Account] = {}
+        self._roster = Roster(environment, llm, now_s)
+        self._accounts = self._roster.accounts
         self._order: RunOrder | None = None
         self._started_s = 0.0
         self._draining = False
         self._beginning = False
-        self._drain_limit_s = 0.0
+        self._drain_ends_s = self._asked_s = 0.0
         self.numbers = Aggregate()
         self.health = HealthBooks()
         self.users_replaced = True
@@ -84,29 +86,24 @@ class MasterTeam:
         self.users_replaced = True
         self._rows.clear()
         self.crew = self._new_crew()
-        self._accounts = {key: account for key, account in self._accounts.items() if not account.gone}
+        self._roster.begin_run()
         for account in self._accounts.values():
             account.begin_run(order.run_id, order.part)
-            account.send(messages.RUN, to_message(order))
+            account.offer_run(order)
         with gevent.Timeout(READY_WAIT_S, False):
             while not self._all_answered():
                 gevent.sleep(0.02)
         self._beginning = False
         waiting = [account for account in self._accounts.values() if not account.answered]
-        late = [account.name for account in waiting] + self._strangers()
+        late = [account.name for account in waiting] + self._roster.strangers()
         if late:
             logger.warning("llm-locust: not ready after %.0f s: %s", READY_WAIT_S, ", ".join(late))
-        return [f"{account.name}: {account.problem}" for account in self._accounts.values() if account.problem]
+        problems = [f"{account.name}: {account.problem}" for account in self._accounts.values() if account.problem]
+        return problems if problems or self.live() else ["no worker takes part"]
 
     def _all_answered(self) -> bool:
         """Whether every worker that Locust knows has said hello and can take part, or has said why not."""
-        return not self._strangers() and all(account.answered for account in self._accounts.values())
-
-    def _strangers(self) -> list[str]:
-        """Workers that Locust knows, and that have not said hello."""
-        known = self._runner.clients
-        there = (client_id for client_id in known if known[client_id].state != STATE_MISSING)
-        return [client_id for client_id in there if client_id not in self._accounts]
+        return not self._roster.strangers() and all(account.answered for account in self._accounts.values())
 
     def reset(self, part: int) -> None:
         """All numbers start again, here and on every worker."""
@@ -122,14 +119,14 @@ class MasterTeam:
             account.send(messages.RESET, {"run": self._order.run_id, "part": part})
 
     def watch(self) -> None:
-        """Look for workers that are gone, and let the shares follow the users; called twice a second."""
+        """Look for workers that are gone or hang, and let the shares follow the users; called twice a second."""
+        self._roster.watch()
         for account in self._accounts.values():
-            if account.ready and account.final is None and account.lost_s is None and account.gone:
-                account.lost_s = self._now_s()
-                logger.warning("llm-locust: %s", account.lost_sentence(self._started_s))
-                self.users_replaced = False
-                self.crew.lost(account)
-            elif account.lost_s is not None and account.final is None and not account.gone:
+            if self._order is not None and not self._draining:
+                account.offer_run(self._order)
+            if account.ready and account.final is None and account.lost_s is None and (account.gone or account.hung):
+                self._lose(account)
+            elif account.lost_s is not None and account.final is None and not account.gone and not account.hung:
                 account.came_back(self._now_s() - self._started_s, self._started_s)
                 logger.warning("llm-locust: %s", account.absences[-1])
                 self.crew.returned(account)
@@ -139,18 +136,43 @@ class MasterTeam:
             self.users_replaced = self.users_replaced or self._runner.user_count >= self._runner.target_user_count > 0
             self.crew.follow_users()
 
+    def _lose(self, account: Account) -> None:
+        """A worker is gone, or does not answer: nobody waits for it, others take its users and its shares."""
+        account.lost_s = self._now_s()
+        account.lost_how = "lost" if account.gone else "does not answer"
+        logger.warning("llm-locust: %s", account.lost_sentence(self._started_s))
+        self.users_replaced = False
+        self.crew.lost(account)
+        if not account.gone and not self._draining:  # Locust itself takes those whose heartbeats fail
+            self._roster.dismiss(account.client_id)
+
     def live(self) -> list[Account]:
-        """The workers that take part and are there."""
-        return [account for account in self._accounts.values() if account.ready and not account.gone]
+        """The workers that take part, are there and answer."""
+        return [
+            account
+            for account in self._accounts.values()
+            if account.ready and account.lost_s is None and not account.gone
+        ]
+
+    def deserted(self) -> bool:
+        """Whether all that took part in the run are lost."""
+        return not self.live() and any(account.lost_s is not None for account in self._accounts.values())
 
     # ---- the drain (`drain.Drainable`) ----
 
     def close(self, limit_s: float) -> None:
         """Tell every worker to end its streams and to hand in."""
-        assert self._order is not None
         self._draining = True
+        self._drain_ends_s = self._now_s() + limit_s
+        self._ask_to_hand_in()
+
+    def _ask_to_hand_in(self) -> None:
+        assert self._order is not None
+        self._asked_s = self._now_s()
+        told = {"run": self._order.run_id, "limit_s": max(self._drain_ends_s - self._asked_s, 0.0)}
         for account in self._accounts.values():
-            account.send(messages.DRAIN, {"run": self._order.run_id, "limit_s": limit_s})
+            if account.final is None:
+                account.send(messages.DRAIN, told)
 
     def cut(self) -> None:
         """End what is in flight at once."""
@@ -159,7 +181,13 @@ class MasterTeam:
     def handed_in(self) -> bool:
         """Whether every worker that takes part has handed in, or is lost."""
         self.watch()
-        return all(account.final is not None for account in self.live())
+        if self._now_s() - self._asked_s >= ASK_AGAIN_S:
+            self._ask_to_hand_in()
+        return not self.owing()
+
+    def owing(self) -> tuple[str, ...]:
+        """The workers that have not handed in, and are neither lost nor silent."""
+        return tuple(account.name for account in self.live() if account.final is None)
 
     def in_flight(self) -> int:
         """Open streams, as the workers told last."""
@@ -209,6 +237,10 @@ class MasterTeam:
         lost = [account.lost_sentence(self._started_s) for account in accounts if account.lost_s is not None]
         return (*lost, *(sentence for account in accounts for sentence in account.absences))
 
+    def sent_away(self) -> tuple[str, ...]:
+        """What is to be said of workers that did not belong to the run."""
+        return self._roster.sent_away()
+
     def clock_uncertainty_ms(self) -> float | None:
         """The least certain clock offset of a worker; between processes of one machine there is one clock."""
         known = [a.clock_uncertainty_ns for a in self._accounts.values() if a.clock_uncertainty_ns is not None]
@@ -235,24 +267,10 @@ class MasterTeam:
     # ---- messages ----
 
     def _on_hello(self, environment: Any, msg: Any, **_: Any) -> None:
-        hello = msgspec.convert(msg.data, Hello)
-        known = self._accounts.get(msg.node_id)
-        refusal = refusal_of(hello, self._llm.secrets)
-        name = known.name if known is not None else self._name_for(hello)
-        if refusal:
-            self._refuse(msg.node_id, name, refusal)
-            return
-        self._runner.send_message(messages.WELCOME, {"name": name, "refused": ""}, msg.node_id)
-        if known is None:
-            account = self._accounts[msg.node_id] = Account(name, msg.node_id, hello, self._runner)
-            if self._order is not None and not self._draining:
-                account.begin_run(self._order.run_id, self._order.part)
-                account.send(messages.RUN, to_message(self._order))
-
-    def _name_for(self, hello: Hello) -> str:
-        name = f"{hello.host}-{hello.pid}"
-        taken = {account.name for account in self._accounts.values()}
-        return next(candidate for n in range(1, 10_000) if (candidate := f"{name}-{n}" if n > 1 else name) not in taken)
+        account = self._roster.greet(msg.node_id, msg.data)
+        if account is not None and self._order is not None and not self._draining:
+            account.begin_run(self._order.run_id, self._order.part)
+            account.offer_run(self._order)
 
     def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
         answer = {"sent_ns": msg.data["sent_ns"], "master_ns": self._llm.clock.now_ns()}
@@ -265,29 +283,22 @@ class MasterTeam:
         account.problem = msg.data["problem"]
         if account.problem:
             if not self._beginning:  # the run goes on without a worker that joined and cannot take part
-                self._refuse(msg.node_id, account.name, account.problem)
+                self._roster.refuse(msg.node_id, account.name, account.problem)
         elif not account.ready:
             account.ready = True
+            account.owed.pop(messages.RUN, None)
             self.crew.welcome(account)
-
-    def _refuse(self, client_id: str, name: str, reason: str) -> None:
-        """Send a worker away, so that its users run elsewhere."""
-        logger.error("llm-locust: worker %s refused: %s", name, reason)
-        self._runner.send_message(messages.WELCOME, {"name": name, "refused": reason}, client_id)
-        self._accounts.pop(client_id, None)
-        # It must not count as ready, and Locust's master ends itself when the last worker it knows quits (2.47).
-        self._runner.clients.pop(client_id, None)
 
     def _on_stage_ack(self, environment: Any, msg: Any, **_: Any) -> None:
         account = self._accounts.get(msg.node_id)
         if account is not None:
-            account.acked_version = max(account.acked_version, msg.data["version"])
+            account.acknowledged(msg.data["version"])
 
     def _on_tally(self, environment: Any, msg: Any, **_: Any) -> None:
         account = self._of_run(msg, msg.data["run"])
         if account is None:
             return
-        account.in_flight = msg.data["in_flight"]
+        account.streams(msg.data["in_flight"])
         account.marks_seen = msg.data["marks"]
         account.told_ns = msg.data["at_ns"]
         account.tallies.update({tally["label"]: Tally.from_message(tally) for tally in msg.data["tallies"]})
@@ -331,7 +342,11 @@ class MasterTeam:
     def _of_run(self, msg: Any, run_id: str) -> Account | None:
         """The sender's account, if it speaks of the run that is on."""
         account = self._accounts.get(msg.node_id)
-        return account if account is not None and account.inbox.run_id == run_id else None
+        if account is None:
+            self._roster.unknown(msg.node_id, run_id)
+            return None
+        account.heard_s = self._now_s()
+        return account if account.inbox.run_id == run_id else None
 
     def _new_crew(self) -> MasterCrew:
         self._rows_taken = 0

@@ -36,20 +36,25 @@ CLOCK_SAMPLES = 20
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker introduces itself; `has_key` says whether it holds an API key, never which."""
+    """A worker introduces itself; `has_key` says whether it holds an API key, never which.
+
+    `sources` are its user classes, each with a digest of the file that defines it ("" where there is none).
+    """
 
     version: str
     host: str
     pid: int
     timestamp_source: str
     has_key: bool
+    sources: dict[str, str]
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A run as a worker is told it.
 
     `raw` are the given options as typed, `found` is what the pre-flight found, None without one. `datasets` are the
-    files of prompts that each process must have alike, `slos` what each stage of the plan demands ("" nothing).
+    files of prompts that each process must have alike, `most_users` the users that one of so many may get,
+    `slos` what each stage of the plan demands ("" nothing).
     """
 
     run_id: str
@@ -59,6 +64,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     found: dict[str, Any] | None
     datasets: tuple[Dataset, ...] = ()
+    most_users: int = 0
     slos: dict[str, str] = {}
 
 

@@ -6,9 +6,13 @@ next one begins.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets as random_source
 import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from llm_locust.load.desk import Desk
@@ -55,6 +59,12 @@ class LLM:
         self._library: Library | None = None
 
     @property
+    def user_classes(self) -> list[type[Any]]:
+        """The user classes that this process can run."""
+        classes: list[type[Any]] = self._runner.environment.user_classes
+        return classes
+
+    @property
     def collector(self) -> Collector:
         """Where the numbers of the run go. There is a run whenever the gate lets somebody through."""
         assert self.issuer is not None
@@ -84,7 +94,7 @@ class LLM:
         self.seed = order.seed
         library = self.library_for(settings)
         self.options = equip.asked(equip.ask_options(settings, self.secrets, library.tokenizer), order.found)
-        demanded = equip.request_objectives(settings, self._runner.environment.user_classes, order.slos)
+        demanded = equip.request_objectives(settings, self.user_classes, order.slos)
         self.slo_good = None if demanded is None else demanded.request_good
         self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()
@@ -115,7 +125,24 @@ def hello_of(llm: LLM) -> Hello:
         pid=os.getpid(),
         timestamp_source=llm.clock.source,
         has_key=llm.secrets.api_key is not None,
+        sources=sources_of(llm.user_classes),
     )
+
+
+def sources_of(user_classes: Iterable[type[Any]]) -> dict[str, str]:
+    """Give each user class by name with a digest of the text of the file that defines it, "" where there is none."""
+    return {found.__name__: _digest_of_file(found.__module__) for found in user_classes}
+
+
+def _digest_of_file(module: str) -> str:
+    path = getattr(sys.modules.get(module), "__file__", None)
+    if path is None:
+        return ""
+    try:
+        text = Path(path).read_text(encoding="utf-8")  # line ends alike on all systems
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def fresh_seed() -> int:

@@ -59,6 +59,10 @@ class Team(Protocol):
         """Whether every process that lives has handed in."""
         ...
 
+    def owing(self) -> tuple[str, ...]:
+        """The processes that have not handed in."""
+        ...
+
     def in_flight(self) -> int:
         """Open streams."""
         ...
@@ -93,6 +97,14 @@ class Team(Protocol):
 
     def lost(self) -> tuple[str, ...]:
         """One sentence for each lost process."""
+        ...
+
+    def sent_away(self) -> tuple[str, ...]:
+        """One sentence for each process that turned out not to belong to the run."""
+        ...
+
+    def deserted(self) -> bool:
+        """Whether every process that took part is lost."""
         ...
 
     def clock_uncertainty_ms(self) -> float | None:

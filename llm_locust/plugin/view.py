@@ -127,7 +127,7 @@ def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], findings: Sequen
     )
     at_large = judge({}, around)
     verdict = worst_of(verdicts, at_large.reasons)
-    verdict = replace(verdict, findings=(*findings, *verdict.findings))
+    verdict = replace(verdict, findings=(*findings, *team.sent_away(), *verdict.findings))
     if around.users_replaced:
         verdict = replace(verdict, findings=(*around.workers_lost, *verdict.findings))
     return verdict

@@ -49,6 +49,8 @@ class Worker:
         self._outbox = Outbox("")
         self._marks_seen = 0
         self._handed_in = True
+        self._final: Final | None = None
+        self._draining = False
         self._told_drained: str | None = None
         self._greenlets: list[gevent.Greenlet] = []
 
@@ -109,9 +111,18 @@ class Worker:
         if refusal:
             logger.error("llm-locust: the master refuses this worker: %s", refusal)
             self._environment.process_exit_code = 1
-            gevent.spawn(self._runner.quit)
+            gevent.spawn(self._go_unwanted)
             return
         self._llm.worker = msg.data["name"]
+
+    def _go_unwanted(self) -> None:
+        """End at once, in the middle of a run too: its numbers have no place, and its requests load a server."""
+        issuer = self._llm.issuer
+        if issuer is not None and not self._handed_in:
+            self._handed_in = True
+            issuer.cut()
+            self._llm.end_run()
+        self._runner.quit()
 
     def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
         self._sync.add(msg.data["sent_ns"], msg.data["master_ns"], self._llm.clock.now_ns())
@@ -135,6 +146,8 @@ class Worker:
         self._outbox = Outbox(order.run_id, order.part)
         self._marks_seen = 0
         self._handed_in = False
+        self._final = None
+        self._draining = False
         self._told_drained = None
         self._send(messages.READY, {"run": order.run_id, "problem": ""})
 
@@ -177,7 +190,12 @@ class Worker:
             self._llm.issuer.cut()
 
     def _on_drain(self, environment: Any, msg: Any, **_: Any) -> None:
-        if msg.data["run"] == self._outbox.run_id:
+        if msg.data["run"] != self._outbox.run_id:
+            return
+        if self._final is not None:
+            self._send(messages.FINAL, to_message(self._final))  # asked again: the first one did not arrive
+        elif not self._draining:
+            self._draining = True
             self._drain(msg.data["limit_s"])
 
     def _drain(self, limit_s: float) -> None:
@@ -215,6 +233,7 @@ class Worker:
         )
         self._report_now()  # Locust's own numbers
         self._send(messages.FINAL, to_message(final))
+        self._final = final
         self._llm.end_run()
 
     # ---- what the worker tells ----

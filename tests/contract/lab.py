@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,8 +27,18 @@ _ports = itertools.cycle(range(21500 + os.getpid() % 50, 21600))
 
 
 def free_port() -> int:
-    """A port of this suite's range."""
-    return next(_ports)
+    """A port of this suite's range that nobody listens on."""
+    return next(port for port in _ports if _is_free(port))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Locust:

@@ -54,6 +54,10 @@ class Crowd:
         """Everything has ended; after a cut only if this crowd does hand in then."""
         return self.hands_in_after_cut if self.cuts else not self.in_flight()
 
+    def owing(self) -> tuple[str, ...]:
+        """One worker, until it has handed in."""
+        return () if self.handed_in() else ("worker-1",)
+
     def gate(self) -> DrainGate:
         """A gate before this crowd."""
         return DrainGate(self, self.now_s, self.said.append, self.sleep)
