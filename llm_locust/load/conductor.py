@@ -17,7 +17,8 @@ import msgspec
 from llm_locust.load.course import LEAD_NS, Course, first_phase, users_limit_ns
 from llm_locust.load.crew import Applied, Crew, Errand
 from llm_locust.load.deal import order_of
-from llm_locust.load.plan import estimated_duration_s, least_duration_s
+from llm_locust.load.logbook import Logbook
+from llm_locust.load.plan import estimated_duration_s
 from llm_locust.load.stage import DRAIN, RAMP, STEADY, Stage, StageOrder
 
 MOST_FAILURES_RATIO = 0.5
@@ -44,7 +45,7 @@ class Conductor:
 
         ``before_stage`` begins what is to be done while nothing is in flight; the stage opens when it is over.
         """
-        self.applied: list[Applied] = []
+        self._log = Logbook()
         self.finished = False
         self.stopped = False
         self.target: tuple[int, float] = (0, 1.0)
@@ -92,9 +93,14 @@ class Conductor:
             row.closed_ns, row.ended_by = self._crew.now_ns(), reason
 
     @property
+    def applied(self) -> Sequence[Applied]:
+        """What became of the plan so far."""
+        return self._log.applied
+
+    @property
     def row(self) -> Applied | None:
         """The row that runs, or the last one that ran."""
-        return next((row for row in reversed(self.applied) if not row.skipped), None)
+        return self._log.row
 
     @property
     def phase(self) -> str:
@@ -113,31 +119,13 @@ class Conductor:
         """
         if self.finished:
             return 0.0
-        request_s = self._request_s()
+        request_s = self._log.request_s(self._plan)
         rest_s = estimated_duration_s(self.waiting, request_s)
         if self._course is None:
             return rest_s
-        stage, row = self._course.stage, self._running()
-        if stage.requests is not None:
-            tally = self._crew.tally(row.label)
-            issued = 0 if tally is None else tally.steady_issued
-            return rest_s + max(stage.requests - issued, 0) / row.users * request_s
-        end_ns = self._course.least_end_ns()
-        if end_ns is None:
-            return None
-        beyond_s = estimated_duration_s([stage], request_s) - least_duration_s([stage])
-        beyond_s -= request_s * stage.warmup.requests_per_user
-        return rest_s + beyond_s + max(end_ns - self._crew.now_ns(), 0) / 1e9
-
-    def _request_s(self) -> float:
-        """Give how long the last warm-up of a request a user took, 0 before the first."""
-        for row in reversed(self.applied):
-            if row.opened_ns is not None and row.steady_ns is not None and row.steady_ns > row.opened_ns:
-                stage = next((stage for stage in self._plan if stage.label == row.label), None)
-                if stage is not None and stage.warmup.requests_per_user:
-                    warm_s = (row.steady_ns - row.opened_ns) / 1e9 - stage.spread_s
-                    return max(warm_s, 0.0) / stage.warmup.requests_per_user
-        return 0.0
+        tally = self._crew.tally(self._log.running.label)
+        of_row_s = self._log.left_of_row_s(self._course, tally, self._crew.now_ns(), request_s)
+        return None if of_row_s is None else rest_s + of_row_s
 
     # ---- the script: each `yield` waits for the next step ----
 
@@ -147,7 +135,7 @@ class Conductor:
         while self._next < len(self._plan):
             stage = self._plan[self._next]
             if stage.sweep in fallen:
-                self._skip(stage, fallen[stage.sweep])
+                self._log.skip(stage, fallen[stage.sweep])
                 self._next += 1
                 continue
             leg = self._leg()
@@ -170,7 +158,7 @@ class Conductor:
         stage = leg[0]
         self._number += 1
         self._order = order_of(leg, self._number, self._seed, self._first_index, self._first_prompt)
-        row = self._begin_row(stage, stage.label)
+        row = self._log.begin(stage, stage.label, self._number)
         errand = None if self._before_stage is None else self._before_stage()
         while errand is not None and not errand.ready():
             yield "preparation"
@@ -203,16 +191,16 @@ class Conductor:
             if stage is not leg[0]:
                 yield from self._follow_on(stage, course)
             yield from self._serve(course)
-        row = self._running()
+        row = self._log.running
         assert row.closed_ns is not None
         self._crew.mark(row.label, DRAIN, row.closed_ns)
 
     def _follow_on(self, stage: Stage, course: Course) -> Iterator[str]:
         """Begin the row of a stage that runs through, in the phase of the one before; users change at its instant."""
-        at_ns = self._running().closed_ns
+        at_ns = self._log.running.closed_ns
         assert at_ns is not None
         course.stage = stage
-        row = self._begin_row(stage, stage.label)
+        row = self._log.begin(stage, stage.label, self._number)
         row.opened_ns = at_ns
         row.steady_ns = at_ns if course.phase == STEADY else None
         self._crew.mark(row.label, course.phase, at_ns)
@@ -223,7 +211,7 @@ class Conductor:
     def _serve(self, course: Course) -> Iterator[str]:
         """Follow the course to the end of its window."""
         while True:
-            now_ns, row = self._crew.now_ns(), self._running()
+            now_ns, row = self._crew.now_ns(), self._log.running
             tally = self._crew.tally(row.label)
             change = course.advance(now_ns, users_there=self._users_there(), tally=tally)
             if course.note:
@@ -235,13 +223,15 @@ class Conductor:
             end = course.end(now_ns, tally)
             if end is not None:
                 row.closed_ns, row.ended_by = end
+                if course.stage.release_together and row.ended_by == "requests":
+                    row.notes.append(_told_batch(row))
                 return
             self._follow_edit(course)
             yield course.phase
 
     def _drain(self) -> Iterator[str]:
         """Wait until nothing is in flight, at most the drain limit; then cut what is left."""
-        row = self._running()
+        row = self._log.running
         yield DRAIN
         self._course = None
         limit_ns = self._crew.now_ns() + self._drain_limit_ns
@@ -253,7 +243,7 @@ class Conductor:
                 row.notes.append(f"the drain was cut after {self._drain_limit_ns / 1e9:g} s")
             yield DRAIN
         row.drained_ns = self._crew.now_ns()
-        tallies = [self._crew.tally(piece.label) for piece in self.applied if piece.number == self._number]
+        tallies = [self._crew.tally(row.label) for row in self._log.rows_of(self._number)]
         used = max((tally.index_end for tally in tallies if tally is not None), default=0)
         self._first_prompt += used
         self._first_index += ((used + INDEX_STEP // 2) // INDEX_STEP + 1) * INDEX_STEP
@@ -275,30 +265,11 @@ class Conductor:
 
     # ---- rows ----
 
-    def _running(self) -> Applied:
-        row = self.row
-        assert row is not None
-        return row
-
     def _users_there(self) -> bool:
         return self._crew.user_count() == self.target[0]
 
-    def _begin_row(self, stage: Stage, label: str) -> Applied:
-        row = Applied(label=label, number=self._number, users=stage.users, rate_per_s=stage.rate_per_s)
-        self.applied.append(row)
-        return row
-
-    def _skip(self, stage: Stage, reason: str) -> None:
-        self.applied.append(Applied(label=stage.label, users=stage.users, rate_per_s=stage.rate_per_s, skipped=reason))
-
     def _skip_rest(self, reason: str) -> None:
-        known = {row.label for row in self.applied}
-        for row in self.applied:
-            if row.opened_ns is None:
-                row.skipped = row.skipped or reason
-        for stage in self._plan[self._next :]:
-            if stage.label not in known:
-                self._skip(stage, reason)
+        self._log.skip_rest(self._plan[self._next :], reason)
         self._next = len(self._plan)
 
     def _fell(self, label: str) -> str:
@@ -317,7 +288,7 @@ class Conductor:
         if asked == self._asked:
             return
         before, self._asked = self._asked, asked
-        row, stage = self._running(), course.stage
+        row, stage = self._log.running, course.stage
         if stage.sweep or course.end_ns is not None:
             row.notes.append("an edit of users or rate was ignored: the shape varies them")
             return
@@ -331,9 +302,9 @@ class Conductor:
         assert self._order is not None
         at_ns = max(self._crew.now_ns() + LEAD_NS, course.phase_ns)
         row.closed_ns, row.ended_by = at_ns, "edit"
-        pieces = sum(piece.number == self._number for piece in self.applied)
+        pieces = len(self._log.rows_of(self._number))
         stage = msgspec.structs.replace(course.stage, users=users, rate_per_s=rate_per_s, spread_s=0.0)
-        split = self._begin_row(stage, f"{course.stage.label}-{pieces + 1}")
+        split = self._log.begin(stage, f"{course.stage.label}-{pieces + 1}", self._number)
         split.opened_ns = at_ns
         if rate_per_s != row.rate_per_s and rate_per_s is not None:
             offset_s = (at_ns - self._opened_ns()) / 1e9
@@ -345,4 +316,11 @@ class Conductor:
 
     def _opened_ns(self) -> int:
         """Give the instant from which the running stage's schedule counts."""
-        return next(row.opened_ns for row in self.applied if row.number == self._number and row.opened_ns is not None)
+        return next(row.opened_ns for row in self._log.rows_of(self._number) if row.opened_ns is not None)
+
+
+def _told_batch(row: Applied) -> str:
+    """Tell the latency of a batch: its throughputs are those of the window, which lasts as long."""
+    assert row.closed_ns is not None
+    assert row.steady_ns is not None
+    return f"batch of {row.users}: {(row.closed_ns - row.steady_ns) / 1e9:.3f} s from its release to the end of its last answer"

@@ -67,6 +67,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         """Tell whether a schedule says when requests are due."""
         return self.arrivals is not None
 
+    @property
+    def whole_requests(self) -> bool:
+        """Tell whether the window is made of its requests: a batch, or one user that asks so many, one by one."""
+        return self.release_together or (self.users == 1 and self.requests is not None)
+
 
 class StageOrder(msgspec.Struct, frozen=True, kw_only=True):
     """One stage as one worker is told it. Sent again with the same number it amends profile, shares and quota.

@@ -41,6 +41,7 @@ class Circumstances:
     clock_steps: int = 0  # seen by any process
     clock_uncertainty_ms: float | None = None  # of the least certain worker
     notes: tuple[str, ...] = ()  # what the conductor noted while the stage ran
+    whole_requests: bool = False  # the window is made of its requests: a batch, or one user that asks so many
 
 
 class Figures:
@@ -160,7 +161,7 @@ def _cpu(f: Figures) -> str | None:
 
 def _short_window(f: Figures) -> str | None:
     ratio = f.number("window_e2e_ratio")
-    if ratio is None or ratio >= WINDOW_LEAST_E2E:
+    if ratio is None or ratio >= WINDOW_LEAST_E2E or f.around.whole_requests:
         return None
     return f"window of {f.number('window_s') or 0.0:.1f} s is {ratio:.1f} × E2E p50 (< {WINDOW_LEAST_E2E:g} ×)"
 

@@ -67,11 +67,11 @@ def take_picture(
     """
     shown = snapshot(team.numbers, epoch_ns(now_ns), stage_facts(conductor))
     applied = [] if conductor is None else conductor.applied
-    notes = {row.label: row.notes for row in applied}
+    rows = {row.label: row for row in applied}
     drained = {row.label for row in applied if row.drained_ns is not None}
     verdicts = {
         row.stage: replace(
-            judge(row.values, _circumstances(team, team.health, row.stage, notes.get(row.stage, ()))),
+            judge(row.values, _circumstances(team, team.health, row.stage, rows.get(row.stage))),
             finished=final or row.stage in drained,
         )
         for row in shown.rows
@@ -106,14 +106,15 @@ def _applied(row: Applied, epoch_ns: Callable[[int], int]) -> AppliedStage:
     )
 
 
-def _circumstances(team: Team, health: HealthBooks, stage: str, notes: Sequence[str]) -> Circumstances:
+def _circumstances(team: Team, health: HealthBooks, stage: str, row: Applied | None) -> Circumstances:
     book = health.of(stage)
     return Circumstances(
         loop_lag_p99_ms=book.loop_lag_p99_ms,
         cpu_percent=book.cpu_percent,
         clock_steps=book.clock_steps,
         clock_uncertainty_ms=team.clock_uncertainty_ms(),
-        notes=tuple(notes),
+        notes=() if row is None else tuple(row.notes),
+        whole_requests=row is not None and row.whole_requests,
     )
 
 

@@ -257,6 +257,8 @@ def test_batch_is_one_instant_over_two_workers(make: Callable[..., Ensemble]) ->
     assert [r.start_ns for r in batch] == [row.steady_ns] * 7
     assert len({r.user for r in batch}) == 7
     assert row.closed_ns == max(r.end_ns or 0 for r in batch)
+    assert row.whole_requests
+    assert row.notes == ["batch of 7: 1.600 s from its release to the end of its last answer"]
     assert [r.ticket.phase for r in ensemble.started[:7]] == [WARMUP] * 7
 
 

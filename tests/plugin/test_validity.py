@@ -133,6 +133,7 @@ WITHIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "cpu": ({}, {"cpu_percent": 90.0}),
     "window": ({"window_e2e_ratio": 3.0}, {}),
+    "window of whole requests": ({"window_e2e_ratio": 1.0, "window_s": 29.0}, {"whole_requests": True}),
     "unfinished": ({"unfinished_ratio": 0.05}, {}),
     "worker lost, users replaced": ({}, {"workers_lost": ("w2",), "users_replaced": True}),
     "repeated prompts without a cache": ({"prompts_repeated_ratio": 1.0, "cached_tokens": 0}, {}),
