@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from locust import LoadTestShape
+from locust.runners import MasterRunner
 
 from llm_locust.load.plan import OPEN_LOOP_USERS
 from llm_locust.load.shapes import find_shape
@@ -47,7 +48,7 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
         problems.append("--llm-levels, --llm-rates and --llm-hold vary a shape's stages: add --llm-shape")
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
-    return [*problems, *_out(settings), *_open_files(settings)]
+    return [*problems, *_out(settings)]
 
 
 def host_problems(settings: Settings, user_classes: Iterable[type[Any]]) -> list[str]:
@@ -59,6 +60,33 @@ def host_problems(settings: Settings, user_classes: Iterable[type[Any]]) -> list
         for found in llm_classes(user_classes)
         if not found.host
     ]
+
+
+def sender_problems(runner: Any, settings: Settings, shape: Any) -> list[str]:
+    """Name what this process lacks for all users; those of a master run on its workers, which look for themselves."""
+    if isinstance(runner, MasterRunner):
+        return []
+    problem = open_files_problem(most_users(settings, shape))
+    return [problem] if problem else []
+
+
+def most_users(settings: Settings, shape: Any) -> int:
+    """Give the largest number of users that the run is to have."""
+    if isinstance(shape, StagedShape):
+        return max((stage.users for stage in shape.plan(settings)), default=0)
+    return settings.users or (OPEN_LOOP_USERS if settings.rate_per_s is not None else 1)
+
+
+def open_files_problem(users: int) -> str:
+    """Say that this process may not open as many files as its users need; "" where it may."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = users + OPEN_FILES_BESIDE_USERS
+    if allowed == resource.RLIM_INFINITY or allowed >= needed:
+        return ""
+    return (
+        f"--users: {users} users need {needed} open files, `ulimit -n` allows {allowed} (process {os.getpid()}); "
+        "raise it or use more workers"
+    )
 
 
 def of_form(settings: Settings, shape: Any) -> Settings:
@@ -121,13 +149,3 @@ def _out(settings: Settings) -> Iterator[str]:
     there = next(folder for folder in (path, *path.parents) if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         yield f"--llm-out: {there} is not a folder that can be written to"
-
-
-def _open_files(settings: Settings) -> Iterator[str]:
-    users = settings.users or (OPEN_LOOP_USERS if settings.rate_per_s is not None else 1)
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed != resource.RLIM_INFINITY and allowed < users + OPEN_FILES_BESIDE_USERS:
-        yield (
-            f"--users: {users} users need {users + OPEN_FILES_BESIDE_USERS} open files, `ulimit -n` allows {allowed} "
-            f"(process {os.getpid()}); raise it or use more workers"
-        )

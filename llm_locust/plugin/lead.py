@@ -151,6 +151,7 @@ class Lead:
             found=None if self.found is None else msgspec.to_builtins(self.found),
             datasets=datasets,
             slos={stage.label: stage.slo for stage in plan},
+            most_users=max((stage.users for stage in plan), default=0),
         )
         refused = [*unopened, *self._team.begin(order)]
         facts = run_facts(self._environment, found, order, started, shape, self.found)

@@ -26,7 +26,7 @@ from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
 from . import ctrl_c, equip, secrets, settings
-from .checks import host_problems, ignored_proxies, llm_classes, shape_named, start_problems
+from .checks import host_problems, ignored_proxies, llm_classes, sender_problems, shape_named, start_problems
 from .lead import Lead
 from .listener_errors import ListenerErrors
 from .local import LocalTeam
@@ -64,6 +64,7 @@ def begin(environment: Any) -> None:
     if parsed.headless or parsed.autostart:
         problems += host_problems(found, environment.user_classes)
     problems += start_problems(found, environment.user_classes, environment.shape_class)
+    problems = problems or sender_problems(runner, found, environment.shape_class)
     if problems:
         _leave(environment, problems)
     _set_locusts_options(parsed, found)

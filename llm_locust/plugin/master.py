@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 import gevent
@@ -89,7 +90,7 @@ class MasterTeam:
         self._roster.begin_run()
         for account in self._accounts.values():
             account.begin_run(order.run_id, order.part)
-            account.offer_run(order)
+            account.offer_run(self._share_of(order))
         with gevent.Timeout(READY_WAIT_S, False):
             while not self._all_answered():
                 gevent.sleep(0.02)
@@ -100,6 +101,11 @@ class MasterTeam:
             logger.warning("llm-locust: not ready after %.0f s: %s", READY_WAIT_S, ", ".join(late))
         problems = [f"{account.name}: {account.problem}" for account in self._accounts.values() if account.problem]
         return problems if problems or self.live() else ["no worker takes part"]
+
+    def _share_of(self, order: RunOrder) -> RunOrder:
+        """The order as one of the workers gets it: the users are dealt evenly."""
+        workers = sum(not account.gone for account in self._accounts.values())
+        return msgspec.structs.replace(order, most_users=ceil(order.most_users / max(workers, 1)))
 
     def _all_answered(self) -> bool:
         """Whether every worker that Locust knows has said hello and can take part, or has said why not."""
@@ -123,7 +129,7 @@ class MasterTeam:
         self._roster.watch()
         for account in self._accounts.values():
             if self._order is not None and not self._draining:
-                account.offer_run(self._order)
+                account.offer_run(self._share_of(self._order))
             if account.ready and account.final is None and account.lost_s is None and (account.gone or account.hung):
                 self._lose(account)
             elif account.lost_s is not None and account.final is None and not account.gone and not account.hung:
@@ -270,7 +276,7 @@ class MasterTeam:
         account = self._roster.greet(msg.node_id, msg.data)
         if account is not None and self._order is not None and not self._draining:
             account.begin_run(self._order.run_id, self._order.part)
-            account.offer_run(self._order)
+            account.offer_run(self._share_of(self._order))
 
     def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
         answer = {"sent_ns": msg.data["sent_ns"], "master_ns": self._llm.clock.now_ns()}

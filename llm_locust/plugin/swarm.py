@@ -17,7 +17,7 @@ from llm_locust.load.preflight import Preflight
 from llm_locust.outputs.console import Screen
 
 from . import settings
-from .checks import host_problems, of_form, shape_named, start_problems
+from .checks import host_problems, of_form, sender_problems, shape_named, start_problems
 from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
@@ -52,6 +52,7 @@ class SwarmCheck:
         found = of_form(found, shape)
         problems += host_problems(found, self._environment.user_classes)
         problems += start_problems(found, self._environment.user_classes, shape)
+        problems = problems or sender_problems(self._environment.runner, found, shape)
         if not problems:
             self._lead.found = self._try_server(self._environment, found, shape, self._lead.screen)
             problems += self._lead.found.problems if self._lead.found is not None else ()

@@ -19,6 +19,7 @@ from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.prompts.source import PromptError
 
 from . import ctrl_c, messages, settings
+from .checks import open_files_problem
 from .drain import CTRL_C_S, SIGTERM_S, in_main_greenlet
 from .listener_errors import ListenerErrors
 from .messages import ClockSync, Final, RunOrder, to_message
@@ -135,13 +136,10 @@ class Worker:
         found, _problems = settings.from_raw(order.raw)
         found = msgspec.structs.replace(found, hosts=order.hosts)
         self._listener_errors.reset()
-        try:
-            if differences := self._llm.open_library(found).differences(order.datasets, self._environment.user_classes):
-                raise PromptError("; ".join(differences))
-            self._llm.begin_run(order, found)
-        except PromptError as error:
+        problem = self._begin_run(order, found)
+        if problem:
             self._llm.end_run()
-            self._send(messages.READY, {"run": order.run_id, "problem": str(error)})
+            self._send(messages.READY, {"run": order.run_id, "problem": problem})
             return
         self._outbox = Outbox(order.run_id, order.part)
         self._marks_seen = 0
@@ -150,6 +148,21 @@ class Worker:
         self._draining = False
         self._told_drained = None
         self._send(messages.READY, {"run": order.run_id, "problem": ""})
+
+    def _begin_run(self, order: RunOrder, found: settings.Settings) -> str:
+        """Take part in the run; say what keeps this process from it, "" where nothing does."""
+        if problem := open_files_problem(order.most_users):
+            return problem
+        try:
+            if differences := self._llm.open_library(found).differences(order.datasets, self._environment.user_classes):
+                return "; ".join(differences)
+            self._llm.begin_run(order, found)
+        except PromptError as error:
+            return str(error)
+        except Exception as error:  # the master would wait for an answer
+            logger.exception("llm-locust: this worker cannot take part")
+            return f"{type(error).__name__}: {error}"
+        return ""
 
     def _on_stage(self, environment: Any, msg: Any, **_: Any) -> None:
         issuer = self._llm.issuer

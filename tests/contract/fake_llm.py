@@ -1,11 +1,12 @@
 """A locustfile whose users book streams without a server: what master, workers and files make of them is under test.
 
-FAKE_STREAM_S: length of a stream. FAKE_FAIL=1: every request fails.
+FAKE_STREAM_S: length of a stream. FAKE_FAIL=1: every request fails. FAKE_OPEN_FILES: as many as this process may open.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 from typing import Any
 
 import gevent
@@ -22,6 +23,8 @@ from llm_locust.wire.clock import get_clock
 STREAM_S = float(os.environ.get("FAKE_STREAM_S", "0.5"))
 FAILS = os.environ.get("FAKE_FAIL") == "1"
 TOKENS = 10
+if "FAKE_OPEN_FILES" in os.environ:  # after Locust has raised its own limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(os.environ["FAKE_OPEN_FILES"]),) * 2)
 
 
 class FakeUser(LLMUser):

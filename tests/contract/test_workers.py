@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -108,6 +109,18 @@ def test_worker_without_the_key_is_refused_with_that_sentence(lab: Lab) -> None:
     assert with_key.wait() == 0
     assert not any(key in process.output for process in lab.started)
     assert not any(key.encode() in path.read_bytes() for path in lab.runs[-1].glob("*"))
+
+
+def test_worker_that_may_open_too_few_files_keeps_the_run_from_starting(lab: Lab) -> None:
+    """Each worker looks at its own limit for its own share of the users: 60 of 120 need 160, it has 150."""
+    master = lab.master("-u", "120", "-r", "120", "-t", "2")
+    lab.worker()
+    short = lab.worker(env={"FAKE_OPEN_FILES": "150"})
+    assert master.wait() == 1, master.output
+    name = f"{socket.gethostname()}-{short.process.pid}"
+    assert f"{name}: --users: 60 users need 160 open files, `ulimit -n` allows 150" in master.output
+    assert lab.summary()["state"] == "aborted"
+    assert lab.rows() == []
 
 
 def test_forked_workers_end_when_the_options_are_wrong(lab: Lab) -> None:

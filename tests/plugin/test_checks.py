@@ -1,0 +1,44 @@
+"""What must be right of the machine before a run: the open files of the process that sends."""
+
+from __future__ import annotations
+
+import resource
+from argparse import Namespace
+from typing import Any
+
+import pytest
+
+from llm_locust.load.shapes import ConcurrencySteps
+from llm_locust.plugin.checks import most_users, open_files_problem, sender_problems, shape_named
+from llm_locust.plugin.settings import from_raw
+
+
+def _settings(**raw: Any) -> Any:
+    found, problems = from_raw({f"llm_{name}": text for name, text in raw.items()})
+    assert not problems
+    return found
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [(149, True), (150, False), (resource.RLIM_INFINITY, False)])
+def test_users_need_as_many_open_files_and_some(monkeypatch: pytest.MonkeyPatch, allowed: int, refused: bool) -> None:
+    """50 users need 150."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, allowed))
+    assert bool(open_files_problem(50)) is refused
+
+
+def test_most_users_are_those_of_the_largest_stage() -> None:
+    """A shape's levels count, not -u; with a rate and no -u the cap."""
+    shape = shape_named("ConcurrencySteps", [])
+    assert isinstance(shape, ConcurrencySteps)
+    assert most_users(_settings(levels="8,64,16"), shape) == 64
+    assert most_users(_settings(rate="5"), None) == 512
+    assert most_users(_settings(), None) == 1
+
+
+def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local runner runs all users itself."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (200, 200))
+    local = Namespace()
+    assert sender_problems(local, _settings(levels="8,100"), shape_named("ConcurrencySteps", [])) == []
+    problems = sender_problems(local, _settings(levels="8,101"), shape_named("ConcurrencySteps", []))
+    assert [problem.split(",")[0] for problem in problems] == ["--users: 101 users need 201 open files"]
