@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-slow lint types contracts unit rooms package wheelhouse webui webui-check clean
+.PHONY: help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -38,6 +38,12 @@ rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV
 
 test-slow: $(STAMP)  ## the slow tests only
 	$(BIN)/pytest -m slow
+
+soak: $(STAMP)   ## ten minutes at time scale 60: memory that does not grow, nothing lost
+	$(BIN)/pytest -s -m slow tests/proofs/test_soak.py
+
+exact: $(STAMP)  ## rows against the server's own account at the end of a distributed run, ten runs of ten
+	$(BIN)/pytest -s -m slow tests/proofs/test_exact.py
 
 package: $(STAMP)  ## wheel and sdist build; the wheel installs without a network from a wheelhouse
 	$(BIN)/python scripts/check_package.py

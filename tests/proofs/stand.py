@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from tests.contract.lab import ROOT, Lab, Locust, children_of
 from tests.mock_process import MockProcess, start_mock
@@ -99,8 +98,8 @@ def memory_of(run: Locust) -> Memory:
 
 
 def _resident_mb(pid: int) -> float:
-    found: int = psutil.Process(pid).memory_info().rss
-    return found / 2**20
+    listed = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(listed.stdout) / 1024
 
 
 def sleep_until(at_s: float) -> None:
