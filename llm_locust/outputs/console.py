@@ -50,6 +50,11 @@ class Screen:
         """Print one sentence, loud."""
         self._print(Text(f"llm-locust: {drawn(sentence)}", "bold"), whole=True)
 
+    def plan(self, lines: Iterable[str]) -> None:
+        """Print a plan, each line whole."""
+        for line in lines:
+            self._print(Text(drawn(line)), whole=True)
+
     def stages(self, picture: Picture) -> None:
         """Print the stage table and what must be known to read it."""
         if not picture.snapshot.rows:
@@ -62,11 +67,11 @@ class Screen:
         self._print(Text(_loop_sentence(picture), "dim"))
 
     def progress(self, picture: Picture) -> None:
-        """Print where the run is, and the least time left."""
+        """Print where the run is, and the time left."""
         progress = picture.progress
         if progress is None:
             return
-        left = "no end set" if progress.left_s is None else f"at least {numbers.span(progress.left_s)} left"
+        left = "no end set" if progress.left_s is None else f"about {numbers.span(progress.left_s)} left"
         parts = [
             f"stage {progress.stage_number}/{progress.stages} {progress.stage or ''}".rstrip(),
             progress.phase,

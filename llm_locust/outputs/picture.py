@@ -36,7 +36,7 @@ class StageVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far the run is. ``left_s`` is the least time left; None where nobody knows."""
+    """How far the run is. ``left_s`` is the time left, as estimated; None where nobody knows."""
 
     stage: str | None
     phase: str

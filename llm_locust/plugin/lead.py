@@ -31,6 +31,7 @@ from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
 from . import settings, view
+from .announce import estimate_line, plan_lines
 from .checks import llm_classes, of_form
 from .drain import Cause, DrainGate, cause_of_stop, limit_of
 from .facts import estimates, run_facts
@@ -174,7 +175,9 @@ class Lead:
             findings=findings,
             started_s=self._writer.now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),
+            run_time_s=found.run_time_s,
         )
+        self.screen.plan(plan_lines(plan, found.run_time_s))
         self._writer.begin(run)
         if refused:
             self._abort(run, "; ".join(refused))
@@ -213,7 +216,7 @@ class Lead:
         run.drained = True
 
     def _run_time_over(self, run: Run) -> bool:
-        limit_s = self._llm.settings.run_time_s
+        limit_s = run.run_time_s
         return limit_s is not None and self._writer.now_s() - run.started_s >= limit_s - 1.0
 
     def _on_test_stop(self, environment: Any, **_: Any) -> None:
@@ -311,10 +314,22 @@ class Lead:
             run.conductor.step()
             if run.conductor.finished and not run.conductor.stopped:
                 self._end_test(run)
+        self._tell_estimate(run)
         ok, failed = self._counts()
         tokens = self._team.numbers.totals().get("window:output_tokens", 0)
         if run.failure_watch.hopeless(self._writer.now_s(), failed=failed, good=ok + tokens):
             self._abort(run, f"{failed} failures, no success and no token: the run was ended (--llm-stop-on-failures)")
+
+    def _tell_estimate(self, run: Run) -> None:
+        """Say how long it takes, once, when the first warm-up is over."""
+        row = run.conductor.row
+        if run.told_estimate or row is None or row.steady_ns is None:
+            return
+        if row.steady_ns <= self._llm.clock.now_ns():
+            run.told_estimate = True
+            left_s = run.conductor.left_s()
+            if left_s:
+                self.screen.say(estimate_line(left_s))
 
     def _abort(self, run: Run, reason: str) -> None:
         run.aborted = reason

@@ -17,7 +17,7 @@ import psutil  # type: ignore[import-untyped]  # ships no types
 from locust.runners import MasterRunner, WorkerRunner
 
 from llm_locust.load.options import DEFAULT_DIALECT
-from llm_locust.load.plan import OPEN_LOOP_USERS, PLAN_COLUMNS, duration_text, least_duration_s, plain_stage, plan_rows
+from llm_locust.load.plan import OPEN_LOOP_USERS, plain_stage
 from llm_locust.load.preflight import Preflight, measure_lengths, preflight
 from llm_locust.load.shapes import SHAPES
 from llm_locust.load.stage import Stage
@@ -26,6 +26,7 @@ from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
 from . import ctrl_c, equip, secrets, settings
+from .announce import plan_lines
 from .checks import host_problems, ignored_proxies, llm_classes, sender_problems, shape_named, start_problems
 from .lead import Lead
 from .listener_errors import ListenerErrors
@@ -71,7 +72,7 @@ def begin(environment: Any) -> None:
     environment.llm = LLM(found, key, runner)
     screen = Screen(sys.stdout)
     if found.dry_run:
-        _print_plan(environment, found)
+        screen.plan(plan_lines(_stages(found, environment.shape_class), found.run_time_s))
         _leave(environment, [], code=0)
     board = Board()
     lead = _make_lead(environment, listener_errors, screen, board)
@@ -194,15 +195,6 @@ def _joined(results: Sequence[Preflight]) -> Preflight:
         notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
         problems=tuple(dict.fromkeys(problem for result in results for problem in result.problems)),
     )
-
-
-def _print_plan(environment: Any, found: Settings) -> None:
-    stages = _stages(found, environment.shape_class)
-    rows = [PLAN_COLUMNS, *plan_rows(stages)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(PLAN_COLUMNS))]
-    for row in rows:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    print(f"least duration: {duration_text(least_duration_s(stages))}")
 
 
 def _leave(environment: Any, problems: Sequence[str], *, code: int = 1, quietly: bool = False) -> NoReturn:

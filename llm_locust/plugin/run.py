@@ -16,9 +16,10 @@ from .objectives import Objectives
 
 @dataclass(slots=True)
 class Run:
-    """One run. `order.part` counts resets; `aborted` says why the suite ended it.
+    """One run. `order.part` counts resets; `aborted` says why the suite ended it, `run_time_s` ends it before its plan.
 
-    The flags follow its life: `test_started`, `ending` (asked to end by us), `drained`, `finished` (files are final).
+    The flags follow its life: `test_started`, `told_estimate`, `ending` (asked to end by us), `drained`, `finished`
+    (files are final).
     """
 
     order: RunOrder
@@ -28,6 +29,8 @@ class Run:
     objectives: Objectives | None
     started_s: float
     failure_watch: FailureWatch
+    run_time_s: float | None = None
+    told_estimate: bool = False
     findings: tuple[str, ...] = ()
     around: view.Surroundings = field(default_factory=view.Surroundings)
     test_started: bool = False

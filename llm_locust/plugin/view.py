@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from llm_locust.load.conductor import Conductor
 from llm_locust.load.crew import Applied
-from llm_locust.load.plan import least_duration_s
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.snapshot import ALL, RUN, Snapshot, StageFacts, snapshot
 from llm_locust.outputs import Picture, Progress, StageVerdict, TimelineRow, Validity
 from llm_locust.outputs.picture import AppliedStage
 
+from .announce import left_s
 from .health import HealthBooks
 from .objectives import Objectives
 from .team import Team
@@ -134,24 +134,23 @@ def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], findings: Sequen
     return verdict
 
 
-def progress_of(conductor: Conductor | None, *, users: int, in_flight: int, elapsed_s: float) -> Progress:
-    """Where the run stands, with the least time that is left."""
-    if conductor is None or conductor.row is None:
-        return Progress(
-            stage=None, phase="", stage_number=0, stages=0, users=users, in_flight=in_flight,
-            elapsed_s=elapsed_s, left_s=None,
-        )  # fmt: skip
-    ran = sum(not row.skipped for row in conductor.applied)
-    waiting = list(conductor.waiting)
+def progress_of(
+    conductor: Conductor, *, users: int, in_flight: int, elapsed_s: float, run_time_s: float | None
+) -> Progress:
+    """Where the run stands, with the time that is left as far as that is known."""
+    row = conductor.row
+    begun = {applied.label for applied in conductor.applied}
+    waiting = sum(stage.label not in begun for stage in conductor.waiting)
+    ran = sum(not applied.skipped for applied in conductor.applied)
     return Progress(
-        stage=conductor.row.label,
-        phase=conductor.phase,
+        stage=None if row is None else row.label,
+        phase="" if row is None else conductor.phase,
         stage_number=ran,
-        stages=max(ran + len(waiting), ran),
+        stages=ran + waiting,
         users=users,
         in_flight=in_flight,
         elapsed_s=elapsed_s,
-        left_s=least_duration_s(waiting) if waiting else None,
+        left_s=left_s(conductor.left_s(), run_time_s, elapsed_s),
     )
 
 

@@ -104,6 +104,7 @@ class Writer:
             users=self._users(),
             in_flight=self._team.in_flight(),
             elapsed_s=self.now_s() - run.started_s,
+            run_time_s=run.run_time_s,
         )
         return view.take_picture(
             self._team,

@@ -151,7 +151,7 @@ def test_progress_when_the_end_is_known() -> None:
     screen.progress(picture(progress=replace(progress, left_s=None, stage=None)))
     screen.progress(picture())
     assert stream.getvalue() == (
-        "stage 2/4 64 users · steady · 64 users · 63 in flight · 3m20s elapsed · at least 1h02m left\n"
+        "stage 2/4 64 users · steady · 64 users · 63 in flight · 3m20s elapsed · about 1h02m left\n"
         "stage 2/4 · steady · 64 users · 63 in flight · 3m20s elapsed · no end set\n"
     )
 
