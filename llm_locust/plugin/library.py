@@ -64,6 +64,14 @@ def tokenizer_of(settings: Settings) -> TokenCounter | None:
         raise PromptError(f"--llm-tokenizer: {error}") from None
 
 
+def _open(spelled: str, wanted: Wanted) -> PromptSource | PromptError:
+    """Open prompts in a thread. An error is given back: gevent prints the traceback of what a thread raises."""
+    try:
+        return open_prompts(spelled, wanted)
+    except PromptError as error:
+        return error
+
+
 class Library:
     """The sources of one process. Raises PromptError where one cannot be opened."""
 
@@ -81,7 +89,10 @@ class Library:
             stage = NOTHING  # a stage's lengths are for prompts that are made: a file of the option keeps its own
         key = (stage.prompts, stage.input_tokens, stage.output_tokens)
         if key not in self._opened:
-            self._opened[key] = gevent.get_hub().threadpool.apply(open_prompts, (spelled, self._wanted(stage, spelled)))
+            opened = gevent.get_hub().threadpool.apply(_open, (spelled, self._wanted(stage, spelled)))
+            if isinstance(opened, PromptError):
+                raise opened
+            self._opened[key] = opened
         return self._opened[key]
 
     def adapt(self, source: PromptSource) -> PromptSource:
