@@ -31,7 +31,7 @@ class StreamSink:
     ``on_tokens`` is None unless somebody listens to tokens.
     """
 
-    __slots__ = ("_add", "_asked", "_close_read", "_decoder", "_event", "_feed", "_kept_bytes", "body", "on_tokens",
+    __slots__ = ("_asked", "_decoder", "_event", "_feed", "_kept_bytes", "body", "on_tokens",
                  "reader", "timeline")  # fmt: skip
 
     def __init__(self, asked: AskFacts, reader: Reader, timeline: Timeline, on_tokens: OnTokens | None = None) -> None:
@@ -43,8 +43,6 @@ class StreamSink:
         self._feed: Callable[[bytes], list[tuple[bytes, bytes]]] | None = None
         self._kept_bytes = MAX_BODY_BYTES
         self._event = reader.event
-        self._add = timeline.add
-        self._close_read = timeline.close_read
         self.on_tokens = on_tokens
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
@@ -60,19 +58,21 @@ class StreamSink:
 
     def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
         """Take one read; return the number of token-bearing events that it completed."""
-        if self._feed is None:
+        feed = self._feed
+        if feed is None:
             self.body += data[: self._kept_bytes - len(self.body)]
             return 0
         tokens = 0
-        for event_type, payload in self._feed(data):
-            arrivals = self._event(payload, event_type)
+        read_event = self._event
+        for event_type, payload in feed(data):
+            arrivals = read_event(payload, event_type)
             if arrivals:
                 tokens += 1
-                self._add(arrivals, at_ns, self.reader.cumulative_tokens)
+                self.timeline.add(arrivals, at_ns, self.reader.cumulative_tokens)
                 if self.on_tokens is not None:
                     self.on_tokens([(arrivals, at_ns)])
         if tokens > 1:
-            self._close_read(tokens, lag_ns)
+            self.timeline.close_read(tokens, lag_ns)
         return tokens
 
     def finish(self, exchange: Exchange) -> None:
@@ -86,7 +86,7 @@ class StreamSink:
             for event_type, payload in self._decoder.finish():
                 arrivals = self._event(payload, event_type)
                 if arrivals:
-                    self._add(arrivals, exchange.end_ns, self.reader.cumulative_tokens)
+                    self.timeline.add(arrivals, exchange.end_ns, self.reader.cumulative_tokens)
         elif not self._asked.stream and is_expected_type(media_type(exchange.headers), self._asked):
             self.reader.document(bytes(self.body))
 

@@ -28,8 +28,6 @@ class Timeline:
     """Arrival times, channels and running counts of one stream, in the order of arrival."""
 
     __slots__ = (
-        "_add_at",
-        "_add_cumulative",
         "_at",
         "_cumulative",
         "_last_kind",
@@ -42,8 +40,6 @@ class Timeline:
     def __init__(self) -> None:
         self._at = array("q")
         self._cumulative = array("q")
-        self._add_at = self._at.append
-        self._add_cumulative = self._cumulative.append
         # Arrivals of one stream nearly always look alike: only where they change is kept.
         self._runs: list[tuple[int, tuple[Arrival, ...]]] = []
         self._last_kind: tuple[Arrival, ...] = NOTHING
@@ -53,11 +49,11 @@ class Timeline:
 
     def add(self, arrivals: tuple[Arrival, ...], at_ns: int, cumulative_tokens: int | None = None) -> None:
         """Append one token-bearing event. Hot path, per event; `arrivals` is not empty."""
-        if arrivals != self._last_kind:
+        if arrivals is not self._last_kind and arrivals != self._last_kind:
             self._last_kind = arrivals
             self._runs.append((len(self._at), arrivals))
-        self._add_at(at_ns)
-        self._add_cumulative(UNKNOWN if cumulative_tokens is None else cumulative_tokens)
+        self._at.append(at_ns)
+        self._cumulative.append(UNKNOWN if cumulative_tokens is None else cumulative_tokens)
 
     def close_read(self, events: int, lag_ns: int) -> None:
         """Note that the last `events` (more than one) events came in one read, `lag_ns` after its stamp."""

@@ -58,8 +58,8 @@ class OpenAIChatReader(ChoicesReader):
 
     def __init__(self, n: int = 1) -> None:
         super().__init__(n)
-        self._answer = self._choices[0].answer.append
-        self._reasoning = self._choices[0].reasoning.append
+        self._answer = self._choices[0].answer
+        self._reasoning = self._choices[0].reasoning
 
     def event(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
         """Read one event's data; return its token-bearing arrivals. Never raises on input."""
@@ -84,11 +84,11 @@ class OpenAIChatReader(ChoicesReader):
         mask = 0
         text = delta.content
         if text:
-            self._answer(text)
+            self._answer.append(text)
             mask = ANSWER
         text = delta.reasoning_content or delta.reasoning
         if text:
-            self._reasoning(text)
+            self._reasoning.append(text)
             mask |= REASONING
         if not mask:
             return ChoicesReader.event(self, payload)
