@@ -2,20 +2,25 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+BASE := $(VENV)/.base
+STAMP := $(VENV)/.dev
 
 .PHONY: help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-$(STAMP): pyproject.toml
+$(BASE): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(f"llm-locust needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(STAMP): $(BASE)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(STAMP)   ## a distributed sweep against the embedded server: stage table and files, under 3 minutes
+demo: $(BASE)    ## a distributed sweep against the embedded server: stage table and files, under 3 minutes
 	$(BIN)/llm-locust demo
 
 test: $(STAMP) lint types contracts webui-check unit package   ## every check that CI runs
@@ -48,7 +53,7 @@ exact: $(STAMP)  ## rows against the server's own account at the end of a distri
 package: $(STAMP)  ## wheel and sdist build; the wheel installs without a network from a wheelhouse
 	$(BIN)/python scripts/check_package.py
 
-wheelhouse: $(STAMP)  ## wheels for machines without a network (x86_64 and aarch64)
+wheelhouse: $(BASE)  ## wheels for machines without a network (x86_64 and aarch64)
 	$(BIN)/python scripts/wheelhouse.py wheelhouse
 
 webui:           ## build the front end from its source (needs Node 20 or newer; running it does not)

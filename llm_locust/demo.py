@@ -23,7 +23,7 @@ _STOP_S = 15
 def run_demo(*, quick: bool) -> int:
     """Start the server and the sweep; return Locust's exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    levels, hold = ("2,4,8", "5s") if quick else ("4,8,16,32", "20s")
+    levels, hold = ("8,16", "5s") if quick else ("8,16,32,64", "12s")
     with embedded_server() as url:
         print(f"The embedded server answers on {url}: DeepSeek-R1 on 32 H100, {TIME_SCALE} times as fast.")
         command = [sys.executable, "-m", "locust", "-f", str(locustfiles_root() / "llm.py"), "--headless"]
