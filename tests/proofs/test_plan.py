@@ -1,7 +1,7 @@
 """The published plan against the embedded server: a row a stage, each number as the server itself saw it.
 
-The server plays a DeepSeek-R1 cluster at time scale 20, with shortened holds and answers. Of each stage the means of
-TTFT, TPOT and E2E are compared with those of the server's own account of the same requests.
+The server plays a DeepSeek-R1 cluster at time scale 20, with shortened holds and answers. Of each stage the
+medians and means of TTFT, TPOT and E2E are compared with those of the server's own account of the same requests.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from .stand import Stand, stand
 PLAN = ("--llm-shape", "full-plan", "--llm-levels", "4,16", "--llm-rates", "5,20", "--llm-hold", "3")
 LONG_PLAN = ("--llm-shape", "full-plan", "--llm-hold", "15")
 WITHIN = 0.05
+BUSY_MS = 3.0
 
 
 def labels(levels: tuple[int, ...] = (4, 16), rates: tuple[int, ...] = (5, 20)) -> list[str]:
@@ -46,11 +47,14 @@ def assert_as_the_server_saw(run: Stand, stages: list[str]) -> None:
         metrics = run.metrics(stage)
         figures = {}
         for name in ("ttft_ms", "tpot_ms", "e2e_ms"):
-            ours, servers = fmean(float(row[name]) for row in rows), fmean(one[name] for one in truth)
-            assert metrics[f"{name}_mean"] == pytest.approx(ours, rel=1e-6)
+            ours, servers = [float(row[name]) for row in rows], [one[name] for one in truth]
+            assert metrics[f"{name}_mean"] == pytest.approx(fmean(ours), rel=1e-6)
             assert metrics[f"{name}_count"] == len(rows)
-            figures[name] = f"{ours:.1f} ({ours / servers - 1:+.1%})"
-            assert ours == pytest.approx(servers, rel=WITHIN, abs=0.5), (stage, name, ours, servers)
+            off = fmean(ours) / fmean(servers) - 1, median(ours) / median(servers) - 1
+            figures[name] = f"{fmean(ours):.1f} ({off[0]:+.1%}, median {off[1]:+.1%})"
+            # A machine that is busy for a moment is late by some ms: in the mean of short times that shows.
+            assert fmean(ours) == pytest.approx(fmean(servers), rel=WITHIN, abs=BUSY_MS), (stage, name, figures)
+            assert median(ours) == pytest.approx(median(servers), rel=WITHIN), (stage, name, figures)
         print(f"{stage}: {len(rows)} requests, ours (against the server's): {figures}")
 
 
