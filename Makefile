@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.dev
 
-.PHONY: help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check clean
+.PHONY: help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -62,6 +62,10 @@ webui:           ## build the front end from its source (needs Node 20 or newer;
 webui-check: webui  ## lint and test the front end; fail where the committed bundle is not what its source gives
 	cd webui && npm run lint && npm test
 	@git status --porcelain -- llm_locust/webui | (! grep .) || { echo "llm_locust/webui differs from its source: commit what make webui built"; exit 1; }
+
+bench: $(STAMP)  ## what it costs and how true its times are, beside the C limit and bare loops (some 15 minutes)
+	$(BIN)/python -m benchmarks.receive
+	$(BIN)/python -m benchmarks.startup
 
 clean:           ## remove what the targets made
 	rm -rf $(VENV) dist build wheelhouse

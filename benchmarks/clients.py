@@ -78,10 +78,12 @@ def run_limit(server: TruthServer, load: Load) -> Finished:
 
 
 def run_loop(name: str, server: TruthServer, load: Load) -> Finished:
-    """Run a bare loop in its own environment. Raises NotInstallableError."""
-    script = Path(__file__).parent / "loops" / f"{name}_loop.py"
+    """Run a bare loop, "aiohttp" or "aiohttp raw", in its own environment. Raises NotInstallableError."""
+    package, *raw = name.split()
+    script = Path(__file__).parent / "loops" / f"{package}_loop.py"
     command = [str(python_of("loops")), str(script), "--url", server.url, "--streams", str(load.streams)]
-    return run_client([*command, "--requests", str(load.requests), "--tokens", str(load.tokens)])
+    command += ["--requests", str(load.requests), "--tokens", str(load.tokens), *(f"--{word}" for word in raw)]
+    return run_client(command)
 
 
 def run_product(

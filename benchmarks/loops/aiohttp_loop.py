@@ -1,4 +1,4 @@
-"""The least that a client on aiohttp does: read what came, look at the clock, find the tokens. No JSON, no records."""
+"""A bare loop on aiohttp: lines, the clock, the JSON of each event; with --raw not even that. No records, no checks."""
 
 import asyncio
 
@@ -6,13 +6,14 @@ import aiohttp
 from common import Times, options
 
 
-async def stream(session, url, requests, times):
-    """Ask once unmeasured, then `requests` times."""
-    for number in range(requests + 1):
+async def stream(session, url, given, times):
+    """Ask once unmeasured, then `given.requests` times."""
+    take = times.read if given.raw else times.line
+    for number in range(given.requests + 1):
         start, last = times.start(number > 0), 0
         async with session.post(url, json=times.body) as response:
-            async for data in response.content.iter_any():
-                last = times.read(data, start, last, number > 0)
+            async for piece in response.content.iter_any() if given.raw else response.content:
+                last = take(piece, start, last, number > 0)
 
 
 async def main():
@@ -22,7 +23,7 @@ async def main():
     url = given.url + "/v1/chat/completions"
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
-        await asyncio.gather(*(stream(session, url, given.requests, times) for _ in range(given.streams)))
+        await asyncio.gather(*(stream(session, url, given, times) for _ in range(given.streams)))
     times.tell()
 
 

@@ -12,7 +12,6 @@ import re
 import time
 
 SENT = re.compile(rb'"t":(\d+)')
-DONE = b"data: [DONE]"
 
 
 def options():
@@ -22,6 +21,7 @@ def options():
     parser.add_argument("--streams", type=int, required=True)
     parser.add_argument("--requests", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--raw", action="store_true", help="look only at the clock and the sender's: decode nothing")
     return parser.parse_args()
 
 
@@ -46,17 +46,31 @@ class Times:
         return now
 
     def read(self, data, start, last, measured):
-        """Take one read; return the instant of its last token."""
+        """Take one read without decoding it; return the instant of its last token."""
         now = time.monotonic_ns()
         for sent in SENT.findall(data):
-            if measured:
-                self.errors.append(now - int(sent))
-                if last:
-                    self.gaps.append(now - last)
-                else:
-                    self.ttfts.append(now - start)
-            last = now
+            last = self.token(int(sent), now, start, last, measured)
         return last
+
+    def line(self, line, start, last, measured):
+        """Take one line as a tool does that wants to know what came; return the instant of the last token."""
+        now = time.monotonic_ns()
+        if line.startswith(b"data: {"):
+            event = json.loads(line[6:])
+            choices = event["choices"]
+            if choices and choices[0]["delta"].get("content"):
+                return self.token(event["t"], now, start, last, measured)
+        return last
+
+    def token(self, sent, now, start, last, measured):
+        """Note one token; return its instant."""
+        if measured:
+            self.errors.append(now - sent)
+            if last:
+                self.gaps.append(now - last)
+            else:
+                self.ttfts.append(now - start)
+        return now
 
     def tell(self):
         """Print what was seen."""

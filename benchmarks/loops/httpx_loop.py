@@ -1,4 +1,4 @@
-"""The least that a client on httpx does: read what came, look at the clock, find the tokens. No JSON, no records."""
+"""A bare loop on httpx: lines, the clock, the JSON of each event; with --raw not even that. No records, no checks."""
 
 import asyncio
 
@@ -6,13 +6,17 @@ import httpx
 from common import Times, options
 
 
-async def stream(client, url, requests, times):
-    """Ask once unmeasured, then `requests` times."""
-    for number in range(requests + 1):
+async def stream(client, url, given, times):
+    """Ask once unmeasured, then `given.requests` times."""
+    for number in range(given.requests + 1):
         start, last = times.start(number > 0), 0
         async with client.stream("POST", url, json=times.body) as response:
-            async for data in response.aiter_raw():
-                last = times.read(data, start, last, number > 0)
+            if given.raw:
+                async for data in response.aiter_raw():
+                    last = times.read(data, start, last, number > 0)
+            else:
+                async for line in response.aiter_lines():
+                    last = times.line(line.encode(), start, last, number > 0)
 
 
 async def main():
@@ -22,7 +26,7 @@ async def main():
     url = given.url + "/v1/chat/completions"
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(limits=limits, timeout=None, trust_env=False) as client:
-        await asyncio.gather(*(stream(client, url, given.requests, times) for _ in range(given.streams)))
+        await asyncio.gather(*(stream(client, url, given, times) for _ in range(given.streams)))
     times.tell()
 
 

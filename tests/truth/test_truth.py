@@ -91,7 +91,7 @@ def run_undisturbed(attempt: Callable[[int], Reading]) -> Reading:
             return reading
         notes = reading.notes
         print(f"try {number + 1}: {notes['validity']} {notes['validity_reasons']}, error p99 "
-              f"{reading.error_ms['p99']:.3f} ms, others had the client's core for {reading.waited_s:.1f} s")  # fmt: skip
+              f"{reading.error_ms['p99']:.3f} ms, its core was taken for {reading.waited_s:.1f} s")  # fmt: skip
     return reading
 
 
