@@ -72,6 +72,12 @@ export function heatColour(share: number, colours: string[]): string {
   return colours[Math.min(step, colours.length - 1)] ?? "transparent";
 }
 
+/** What is drawn in the lowest row may be less. */
+export function heightLabel(valueMs: number): string {
+  if (valueMs < LEAST_MS) return "";
+  return `${valueMs > LEAST_MS ? "" : "≤ "}${valueMs.toLocaleString("en-US", { maximumFractionDigits: 3 })}`;
+}
+
 function heatOption({ title, column, history, dark }: HeatMapProps): EChartsOption {
   const [fromMs, untilMs] = span(history);
   const { text, axis, split } = look(dark);
@@ -107,7 +113,7 @@ function heatOption({ title, column, history, dark }: HeatMapProps): EChartsOpti
       nameTextStyle: { color: axis, align: "left", fontFamily: FONT },
       min: lows.length ? Math.max(10 ** Math.floor(Math.log10(Math.min(...lows))), LEAST_MS / 2) : 1,
       max: highs.length ? 10 ** Math.ceil(Math.log10(Math.max(...highs))) : 1000,
-      axisLabel: { color: text, formatter: (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 3 }) },
+      axisLabel: { color: text, formatter: heightLabel },
       splitLine: { lineStyle: { color: split } },
     },
     series: [{ type: "custom", name: title, renderItem, data: cells, encode: { x: [0, 1], y: [2, 3] }, clip: true }],

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { History } from "../live/types";
 import { extents } from "./bands";
 import { cdf, E2E, TTFT } from "./Distributions";
-import { heatCells, heatColour } from "./HeatMap";
+import { heatCells, heatColour, heightLabel } from "./HeatMap";
 
 const history: History = {
   columns: ["from_s", "until_s", "ttft_ms_heat"],
@@ -47,4 +47,8 @@ test("the phases of a stage are one extent", () => {
 test("gaps of nothing share the lowest row", () => {
   const fine = { ...history, heat: { lowest_ms: 0.001, ratio: 10 }, points: [[0, 600, [0, 4, 1, 2]]] };
   expect(heatCells(fine, "ttft_ms_heat").map(([, , low, high, n]) => [low, Number(high.toFixed(3)), n])).toEqual([[0.1, 1, 7]]);
+});
+
+test("the lowest row's label says that less is in it, and nothing stands below", () => {
+  expect([0.05, 0.1, 1, 10_000].map(heightLabel)).toEqual(["", "≤ 0.1", "1", "10,000"]);
 });

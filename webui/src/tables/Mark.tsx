@@ -43,7 +43,8 @@ export function Slo({ clauses, best }: { clauses: SloClause[]; best: boolean }) 
   const missed = clauses.filter(({ passed }) => !passed);
   return (
     <Tooltip title={<Box sx={{ whiteSpace: "pre-line" }}>{clauses.map(told).join("\n")}</Box>}>
-      <span>
+      {/* Several missed objectives take two lines rather than a column as wide as all of them. */}
+      <Box component="span" sx={{ display: "inline-block", maxWidth: { xs: 92, xl: 150 }, whiteSpace: "normal", lineHeight: 1.2, overflowWrap: "anywhere" }}>
         {best ? (
           <Chip color="primary" label="best" size="small" sx={{ height: 20 }} />
         ) : missed.length ? (
@@ -51,7 +52,7 @@ export function Slo({ clauses, best }: { clauses: SloClause[]; best: boolean }) 
         ) : (
           "✓ met"
         )}
-      </span>
+      </Box>
     </Tooltip>
   );
 }

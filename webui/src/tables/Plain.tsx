@@ -22,22 +22,38 @@ interface PlainProps<Row> {
   empty?: string;
 }
 
-const HEAD = { fontWeight: 600, lineHeight: 1.25, whiteSpace: "nowrap", verticalAlign: "bottom", px: { xs: 0.4, xl: 0.6 }, py: 0.5, fontSize: { xs: 12.5, xl: 13 }, "&:first-of-type": { pl: 1.5 } };
-const CELL = { whiteSpace: "nowrap", px: { xs: 0.4, xl: 0.6 }, py: 0.5, fontSize: { xs: 12, xl: 12.5 }, fontVariantNumeric: "tabular-nums", "&:first-of-type": { pl: 1.5 } };
+/** A table with more columns than this has no room for air between them. */
+const MOST_ROOMY = 14;
+const ROOMY = { px: 1.25, "&:first-of-type": { pl: 1.5 } };
+const TIGHT = { px: { xs: 0.4, xl: 0.6 }, "&:first-of-type": { pl: 1.5 } };
+const HEAD = { fontWeight: 600, lineHeight: 1.25, whiteSpace: "nowrap", verticalAlign: "bottom", py: 0.5, fontSize: { xs: 12.5, xl: 13 } };
+const CELL = { whiteSpace: "nowrap", py: 0.5, fontSize: { xs: 12, xl: 12.5 }, fontVariantNumeric: "tabular-nums" };
 
 export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty }: PlainProps<Row>) {
+  const air = columns.length > MOST_ROOMY ? TIGHT : ROOMY;
+  const hasUnits = columns.some(({ unit }) => unit);
+  /** Words stand apart from a number before them; words at the end take the room that is left. */
+  const sideOf = ({ left }: Column<Row>, place: number) => ({
+    ...air,
+    ...(left && place > 0 && !columns[place - 1]?.left && { pl: 3 }),
+    ...(left && place === columns.length - 1 && { width: "100%" }),
+  });
   return (
     <TableContainer component={Paper} sx={{ overflowX: "auto" }}>
       <Table aria-label={label} size="small">
         <TableHead>
           <TableRow>
-            {columns.map(({ title, unit, help, left }, column) => (
-              <TableCell align={left ? "left" : "right"} key={column} sx={HEAD}>
-                <Tooltip title={help ?? ""}>
+            {columns.map((column, place) => (
+              <TableCell align={column.left ? "left" : "right"} key={place} sx={{ ...HEAD, ...sideOf(column, place) }}>
+                <Tooltip title={column.help ?? ""}>
                   <span>
-                    {title || "\u00a0"}
-                    <br />
-                    <span style={{ fontSize: 12, fontWeight: 400, opacity: 0.75 }}>{unit || "\u00a0"}</span>
+                    {column.title || "\u00a0"}
+                    {hasUnits && (
+                      <>
+                        <br />
+                        <span style={{ fontSize: 12, fontWeight: 400, opacity: 0.75 }}>{column.unit || "\u00a0"}</span>
+                      </>
+                    )}
                   </span>
                 </Tooltip>
               </TableCell>
@@ -51,21 +67,21 @@ export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty 
               data-marked={marked?.(row) ? "yes" : undefined}
               key={keyOf(row, place)}
               sx={{
-                "& td": dimmed?.(row) ? { color: "text.disabled" } : {},
+                "& td": dimmed?.(row) ? { color: "text.secondary" } : {},
                 ...(marked?.(row) ? { backgroundColor: "rgba(21, 128, 61, 0.14)" } : {}),
                 "&:last-child td": { borderBottom: 0 },
               }}
             >
-              {columns.map(({ cell, left }, column) => (
-                <TableCell align={left ? "left" : "right"} key={column} sx={CELL}>
-                  {cell(row)}
+              {columns.map((column, at) => (
+                <TableCell align={column.left ? "left" : "right"} key={at} sx={{ ...CELL, ...sideOf(column, at) }}>
+                  {column.cell(row)}
                 </TableCell>
               ))}
             </TableRow>
           ))}
           {rows.length === 0 && (
             <TableRow>
-              <TableCell colSpan={columns.length} sx={{ ...CELL, color: "text.secondary" }}>
+              <TableCell colSpan={columns.length} sx={{ ...CELL, ...air, color: "text.secondary" }}>
                 {empty ?? "Nothing yet."}
               </TableCell>
             </TableRow>

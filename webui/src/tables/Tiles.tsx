@@ -75,7 +75,7 @@ export function Tiles({ now }: { now: Now }) {
         help={now.formulas.concurrency_mean?.formula}
         small={live ? `now: ${count(now.progress?.in_flight ?? null)} of ${count(now.progress?.users ?? null)} users` : ""}
         title="In flight"
-        unit="mean"
+        unit="requests, mean"
         value={threeDigits(of("concurrency_mean"))}
       />
       <Tile

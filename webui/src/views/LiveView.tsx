@@ -38,6 +38,7 @@ export function LiveView() {
                 control={<Switch checked={withExcluded} onChange={(_, on) => { setWithExcluded(on); }} size="small" />}
                 label="with warm-up and ramp"
                 slotProps={{ typography: { variant: "body2" } }}
+                sx={{ ml: 0 }}
               />
             )}
           </Section>
