@@ -129,6 +129,11 @@ def __dir__() -> list[str]:
 
 
 def _add_options(parser: Any, **_: Any) -> None:
+    """Add the options, and load the plugin: before `--processes` forks, and before a worker has a heart to beat.
+
+    Loaded in `init` it held the hub of a worker that its master knew already: for 5 s on a cold disk, and it was lost.
+    """
+    import_module("llm_locust.plugin.listeners")
     from llm_locust.plugin.options import register
 
     register(parser)
