@@ -164,8 +164,9 @@ class LLMClient:
             endpoint = here.endpoints.next(self._host, path)
             row = name or self._user.name or path
             request = Asking(ticket, row, endpoint, options, uuid.uuid4().hex, headers or {})
-            reader = self._dialect.reader(stream=stream, n=options.body.n)
-            flight = Flight(reader=reader, asked=AskFacts(stream=stream), keep_raw=options.keep_raw)
+            flight = Flight(
+                reader=self._dialect.reader(stream=stream), asked=AskFacts(stream=stream), keep_raw=options.keep_raw
+            )
             stop = self._prepare_and_fly(flight, request, prompting)
             record = self._book(flight, request)
             if flight.keep_raw:
@@ -176,7 +177,7 @@ class LLMClient:
             self._landed.set()
         if stop is not None:
             raise stop
-        answer = Answer.of(record, flight.prompt, reader)
+        answer = Answer.of(record, flight.prompt, flight.reader)
         if record.outcome is not Outcome.UNFINISHED:
             tell_locust(self._request_event, self._user, answer, self._request_type, flight.exchange)
             llm_events.response.fire(user=self._user, answer=answer)
@@ -217,6 +218,7 @@ class LLMClient:
         flight.asked = asked_facts(
             self._dialect, prompt, options.body, body, eos_ignored=options.eos_ignored, prompt_repeated=repeated
         )
+        flight.reader = self._dialect.reader(stream=options.body.stream, n=flight.asked.n)
         headers = {**request_headers(self._dialect, options), **request.headers}
         headers["X-Request-Id"] = request.client_request_id
         url, content = request.endpoint.url, msgspec.json.encode(body)

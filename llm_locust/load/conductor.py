@@ -323,4 +323,5 @@ def _told_batch(row: Applied) -> str:
     """Tell the latency of a batch: its throughputs are those of the window, which lasts as long."""
     assert row.closed_ns is not None
     assert row.steady_ns is not None
-    return f"batch of {row.users}: {(row.closed_ns - row.steady_ns) / 1e9:.3f} s from its release to the end of its last answer"
+    latency_s = (row.closed_ns - row.steady_ns) / 1e9
+    return f"batch of {row.users}: {latency_s:.3f} s from its release to the end of its last answer"

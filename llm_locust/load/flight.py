@@ -67,14 +67,15 @@ def asked_facts(
     eos_ignored: bool = True,
     prompt_repeated: bool = False,
 ) -> AskFacts:
-    """State what a body asks for, as far as the outcome depends on it."""
+    """State what a body asks for, as far as the outcome depends on it; the length asked for is that of all choices."""
+    n = choices_asked(body)
     return AskFacts(
         stream=options.stream,
         framing=dialect.framing,
         finish_reason_expected=dialect.finish_reason_expected,
-        n=options.n,
+        n=n,
         input_tokens=prompt.input_tokens,
-        output_tokens=prompt.output_tokens,
+        output_tokens=None if prompt.output_tokens is None else prompt.output_tokens * n,
         output_tokens_demanded=_demanded_tokens(body, prompt) if eos_ignored else None,
         prompt_repeated=prompt_repeated,
     )
@@ -161,10 +162,21 @@ def count_tokens(flight: Flight, tokenizer: TokenCounter) -> None:
         flight.counted_tokens = gevent.get_hub().threadpool.apply(tokenizer.count, (text,))
 
 
+def choices_asked(body: Mapping[str, Any]) -> int:
+    """Return the choices that the body asks for, whoever put `n` there: a dialect, the extra body, a task."""
+    n = _fields(body).get("n", 1)
+    return n if isinstance(n, int) and n > 1 else 1
+
+
+def _fields(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the body's fields with those of its sampling parameters."""
+    nested = body.get("sampling_params")
+    return {**nested, **body} if isinstance(nested, Mapping) else body
+
+
 def _demanded_tokens(body: Mapping[str, Any], prompt: PromptRequest) -> int | None:
     """Return the output tokens that the body demands: by `ignore_eos`, or by a minimum; None for none."""
-    nested = body.get("sampling_params")
-    fields = {**nested, **body} if isinstance(nested, Mapping) else body
+    fields = _fields(body)
     if fields.get("ignore_eos") is True:
         return prompt.output_tokens
     minimum = fields.get("min_tokens", fields.get("min_new_tokens"))

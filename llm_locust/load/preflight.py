@@ -248,7 +248,7 @@ class _Inspection:
             self._notes.append("no usage comes with the answer: tokens are counted by chunks, an estimate")
         if body.ignore_eos and "ignore_eos" in self._refused:
             eos_ignored = False
-        elif body.ignore_eos and 0 < trial.output_tokens < OUTPUT_TOKENS * body.n:
+        elif body.ignore_eos and 0 < trial.output_tokens < OUTPUT_TOKENS * trial.flight.asked.n:
             eos_ignored = False
             self._notes.append("ignore_eos is not honoured: lengths are free, short outputs are counted")
         refused = tuple(name for name in dict.fromkeys(self._refused))

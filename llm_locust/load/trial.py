@@ -78,11 +78,9 @@ class Tester:
     def take_off(self, body_options: BodyOptions, prompt: PromptRequest) -> tuple[Flight, httpx.Request]:
         """Build a flight and its request. Raises ValueError where the dialect cannot carry it."""
         body = build_body(self.dialect, prompt, body_options)
-        flight = Flight(
-            reader=self.dialect.reader(stream=body_options.stream, n=body_options.n),
-            # Whether `ignore_eos` is honoured is what a trial finds out: too few tokens are no failure of it.
-            asked=asked_facts(self.dialect, prompt, body_options, body, eos_ignored=False),
-        )
+        # Whether `ignore_eos` is honoured is what a trial finds out: too few tokens are no failure of it.
+        asked = asked_facts(self.dialect, prompt, body_options, body, eos_ignored=False)
+        flight = Flight(reader=self.dialect.reader(stream=body_options.stream, n=asked.n), asked=asked)
         headers = {**request_headers(self.dialect, self.options), "X-Request-Id": uuid.uuid4().hex}
         content = msgspec.json.encode(body)
         return flight, self.http.build_request("POST", self.endpoint.url, content=content, headers=headers)
@@ -95,7 +93,7 @@ class Tester:
         def count(_: TokenEvent) -> bool:
             nonlocal seen
             seen += 1
-            if seen > TOO_MANY_TOKENS * body_options.n:
+            if seen > TOO_MANY_TOKENS * flight.asked.n:
                 raise LimitIgnoredError
             return True
 

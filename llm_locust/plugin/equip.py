@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from llm_locust.load.desk import Spoken
+from llm_locust.load.flight import choices_asked
 from llm_locust.load.options import AskOptions
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.users import LLMUser
@@ -38,6 +39,7 @@ def ask_options(settings: Settings, secrets: Secrets, tokenizer: TokenCounter | 
             stream=settings.stream,
             ignore_eos=not settings.honours_eos,
             temperature=settings.temperature,
+            n=choices_asked(settings.extra_body),
             extra_body=dict(settings.extra_body),
         ),
         limits=settings.limits,

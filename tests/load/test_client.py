@@ -165,6 +165,16 @@ def test_whole_answer_is_a_post_without_ttft(mock: MockProcess) -> None:
     assert seen.events[0]["request_type"] == "POST"
 
 
+def test_task_may_ask_for_several_choices(mock: MockProcess) -> None:
+    """By its own extra body: the reader keeps them apart, the length asked for is that of both."""
+    seen = client_for(options_for(mock))
+    answer = seen.client.chat("Hi", output_tokens=4, extra={"n": 2})
+    close(seen)
+    record = seen.record
+    assert (record.outcome, record.output_tokens, record.output_tokens_requested) == (Outcome.OK, 8, 8)
+    assert 0 < len(answer.text) < 8 * 20
+
+
 def test_schedule_becomes_wait_and_lag(mock: MockProcess) -> None:
     """What was not the users' being busy is ours."""
     now_ns = get_clock().now_ns()
