@@ -11,6 +11,7 @@ import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import gevent
 import httpx
@@ -198,6 +199,32 @@ class _Body:
         return 1
 
 
+class _Cookies(httpx.Cookies):
+    """Looks into a response only where it sets a cookie: httpx's way takes 60 µs to find none."""
+
+    def extract_cookies(self, response: httpx.Response) -> None:
+        """Keep the cookies that the response sets."""
+        if "set-cookie" in response.headers:
+            super().extract_cookies(response)
+
+
+class _Client(httpx.Client):
+    """A client with these cookies."""
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        """The user's own cookies."""
+        return self._jar
+
+    @cookies.setter
+    def cookies(self, cookies: Any) -> None:
+        self._jar = _Cookies(cookies)
+
+    def __init__(self, *, transport: WireTransport, headers: Mapping[str, str], timeout: float) -> None:
+        self._jar = _Cookies()
+        super().__init__(transport=transport, headers=headers, timeout=timeout)
+
+
 def http_client(transport: WireTransport, headers: Mapping[str, str] | None = None) -> httpx.Client:
     """Return one user's client (some 50 µs, 2 KB) with connections of its own on the shared settings.
 
@@ -206,7 +233,7 @@ def http_client(transport: WireTransport, headers: Mapping[str, str] | None = No
     """
     sent = {**_DEFAULT_HEADERS, **(headers or {})}
     if transport.proxy is None:
-        return httpx.Client(transport=transport.sibling(), headers=sent, timeout=_PLAIN_TIMEOUT_S)
+        return _Client(transport=transport.sibling(), headers=sent, timeout=_PLAIN_TIMEOUT_S)
     if not transport.keep_alive:
         sent["Connection"] = "close"
     from_environment = transport.proxy == "env"
