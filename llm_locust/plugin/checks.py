@@ -9,6 +9,7 @@ import os
 import resource
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
@@ -40,7 +41,7 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     classes = llm_classes(user_classes)
     if not classes:
         return []
-    problems = [*_dialect(settings, classes), *_prompts(settings)]
+    problems = [*_dialect(settings, classes), *_users(settings), *_prompts(settings)]
     problems += _objectives(settings, classes)
     if isinstance(shape, StagedShape):
         problems += shape.problems(settings)
@@ -124,6 +125,11 @@ def _dialect(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
             yield f"--llm-dialect: {fixed.__name__} speaks {fixed.dialect} by itself; leave the option out"
 
 
+def _users(settings: Settings) -> Iterator[str]:
+    if settings.users is not None and settings.users < 1:
+        yield f"--users: {settings.users}; at least 1 is needed"
+
+
 def _prompts(settings: Settings) -> Iterator[str]:
     try:
         library = Library(settings)
@@ -147,5 +153,8 @@ def _out(settings: Settings) -> Iterator[str]:
     """The folder of the runs, or the nearest one that is there, must take files."""
     path = Path(settings.out).absolute()
     there = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        yield f"--llm-out: {there} is not a folder that can be written to"
+    try:
+        with TemporaryFile(dir=there):  # root is told that it may write where nobody can
+            pass
+    except OSError as error:
+        yield f"--llm-out: {there} is not a folder that can be written to ({error.strerror})"

@@ -7,9 +7,20 @@ record would be lost, and the run INVALID. gevent's own watcher is served by the
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import gevent
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM be taken as Ctrl-C is: before Locust has its own handler it would leave forked workers behind."""
+    watcher = gevent.signal_handler(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        watcher.cancel()
 
 
 def install(wanted: Callable[[], bool] = lambda: True) -> None:
@@ -17,6 +28,10 @@ def install(wanted: Callable[[], bool] = lambda: True) -> None:
 
     def interrupt() -> None:
         if wanted():
-            gevent.get_hub().handle_system_error(KeyboardInterrupt, KeyboardInterrupt())
+            _interrupt()
 
     gevent.signal_handler(signal.SIGINT, interrupt)
+
+
+def _interrupt() -> None:
+    gevent.get_hub().handle_system_error(KeyboardInterrupt, KeyboardInterrupt())

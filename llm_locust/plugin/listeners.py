@@ -42,6 +42,7 @@ from .worker import Worker
 logger = logging.getLogger(__name__)
 
 OPTIONAL_FIELDS = ("ignore_eos", "temperature")
+PATIENCE_S = 10.0
 
 
 def begin(environment: Any) -> None:
@@ -81,7 +82,11 @@ def begin(environment: Any) -> None:
         SwarmCheck(environment, lead, try_server).hook()
         register(environment, board, _shape_names(environment))
     if parsed.headless or parsed.autostart:
-        lead.found = try_server(environment, found, environment.shape_class, screen)
+        try:
+            with ctrl_c.terminable():
+                lead.found = try_server(environment, found, environment.shape_class, screen)
+        except KeyboardInterrupt:
+            _leave(environment, ["interrupted before any load was sent"])
         if lead.found is not None and lead.found.problems:
             _leave(environment, lead.found.problems)
     lead.adopt(environment.shape_class)
@@ -159,6 +164,9 @@ def try_server(environment: Any, found: Settings, shape: Any, screen: Screen) ->
     if hint := ignored_proxies(found, os.environ):
         screen.say(hint)
     asked = dict.fromkeys((cls.dialect or found.dialect or DEFAULT_DIALECT, cls.host) for cls in classes)
+    patience = gevent.spawn_later(
+        PATIENCE_S, screen.say, "the server takes its time over one short request; nothing else has been sent yet"
+    )
     results = []
     for dialect, host in asked:
         result = preflight(
@@ -173,6 +181,7 @@ def try_server(environment: Any, found: Settings, shape: Any, screen: Screen) ->
         if wanted_tokens is not None and not result.problems:
             result = measure_lengths(result, options, dialect, llm.transport_for(found), wanted_tokens, host=host)
         results.append(result)
+    patience.kill(block=False)
     for note in dict.fromkeys(note for result in results for note in result.notes):
         screen.say(note)
     return _joined(results)

@@ -21,6 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 FAKE = Path(__file__).parent / "fake_llm.py"
+LLM_FILE = ROOT / "locustfiles" / "llm.py"
 SPAWNED = "All users spawned|Spawning is complete"
 """What Locust prints when its users are there; the second where a worker was slow to say so."""
 _ports = itertools.cycle(range(21500 + os.getpid() % 50, 21600))
@@ -188,3 +189,11 @@ def children_of(process: Locust) -> Iterator[int]:
     """Ids of the processes that it forked."""
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.process.pid)], capture_output=True, text=True)
     yield from (int(pid) for pid in listed.stdout.split())
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

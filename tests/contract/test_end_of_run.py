@@ -7,11 +7,12 @@ second for its workers; streams that drain later, and the last reports, are lost
 from __future__ import annotations
 
 import signal
+import socket
 import time
 
 import pytest
 
-from .lab import SPAWNED, Lab, locusts_requests
+from .lab import LLM_FILE, SPAWNED, Lab, children_of, free_port, lives, locusts_requests, until
 
 
 def assert_whole(lab: Lab, output: str, state: str) -> None:
@@ -79,6 +80,24 @@ def test_second_ctrl_c_ends_the_drain_at_once(lab: Lab, mode: str) -> None:
     assert time.monotonic() - began < 6
     assert lab.outcomes() == {"unfinished": 2}
     assert_whole(lab, run.output, "stopped")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_signal_in_the_preflight_ends_all_processes_in_words(lab: Lab, number: signal.Signals) -> None:
+    """A server that takes the connection and says nothing: no traceback, no run, no forked worker left behind."""
+    with socket.create_server(("127.0.0.1", free_port())) as silent:
+        host = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        args = ("--headless", "--processes", "2", *lab.binding, "--host", host, "--llm-model", "m")
+        run = lab.locust(*args, file=LLM_FILE)
+        run.wait_for("2 workers connected")
+        with silent.accept()[0]:  # the short request is on its way
+            forked = list(children_of(run))
+            run.signal(number)
+            assert run.wait() == 1, run.output
+    assert "interrupted before any load was sent" in run.output
+    assert "Traceback" not in run.output
+    until(lambda: not any(lives(pid) for pid in forked), 10, lambda: run.output)
+    assert len(forked) == 2
 
 
 def test_number_of_requests_is_exact_over_two_workers(lab: Lab) -> None:

@@ -11,7 +11,7 @@ import socket
 import time
 from pathlib import Path
 
-from .lab import SPAWNED, Lab, children_of, locusts_requests
+from .lab import SPAWNED, Lab, children_of, lives, locusts_requests
 
 FINDING = "lost: last report at"
 
@@ -134,15 +134,7 @@ def test_forked_workers_end_when_the_options_are_wrong(lab: Lab) -> None:
     assert run.output.count("--llm-rate: 'fast' is not a rate") == 1
     assert run.output.count("--llm-levels: 'x' is not a user count") == 1
     time.sleep(1)
-    assert not [pid for pid in forked if _lives(pid)]
-
-
-def _lives(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
-        return False
+    assert not [pid for pid in forked if lives(pid)]
 
 
 def _with_version(lab: Lab, version: str) -> Path:
