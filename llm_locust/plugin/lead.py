@@ -57,7 +57,13 @@ class Lead:
     """Leads one run after another. `found` is what the pre-flight of the next run found."""
 
     def __init__(
-        self, environment: Any, llm: LLM, team: Team, listener_errors: ListenerErrors, screen: Screen, board: Board
+        self,
+        environment: Any,
+        llm: LLM,
+        team: Team,
+        listener_errors: ListenerErrors,
+        screen: Screen,
+        board: Board | None,
     ) -> None:
         self._environment = environment
         self._runner = environment.runner

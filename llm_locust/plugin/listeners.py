@@ -75,10 +75,10 @@ def begin(environment: Any) -> None:
     if found.dry_run:
         screen.plan(plan_lines(_stages(found, environment.shape_class), found.run_time_s))
         _leave(environment, [], code=0)
-    board = Board()
+    board = None if environment.web_ui is None else Board()  # what pages draw takes some MB: only where there are pages
     lead = _make_lead(environment, listener_errors, screen, board)
     lead.start()  # workers say hello while the server is tried
-    if environment.web_ui is not None:
+    if board is not None:
         SwarmCheck(environment, lead, try_server).hook()
         register(environment, board, _shape_names(environment))
     if parsed.headless or parsed.autostart:
@@ -94,7 +94,7 @@ def begin(environment: Any) -> None:
     gevent.get_hub().loop.update_now()
 
 
-def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen, board: Board) -> Lead:
+def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen, board: Board | None) -> Lead:
     llm = environment.llm
 
     def asked() -> tuple[int | None, float | None]:

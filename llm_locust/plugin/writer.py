@@ -34,7 +34,7 @@ class New:
 class Writer:
     """Writes one run after another; a flush and the end never cross."""
 
-    def __init__(self, team: Team, clock: Clock, users: Callable[[], int], screen: Screen, board: Board) -> None:
+    def __init__(self, team: Team, clock: Clock, users: Callable[[], int], screen: Screen, board: Board | None) -> None:
         self._team = team
         self._clock = clock
         self._users = users
@@ -46,7 +46,8 @@ class Writer:
     def begin(self, run: Run) -> None:
         """Make the files, and show the run, or its part after a reset, to the pages."""
         self._screen_s = self.now_s()
-        self._board.begin(run.outputs.run, run.outputs.directory)
+        if self._board is not None:
+            self._board.begin(run.outputs.run, run.outputs.directory)
 
     def flush(self, run: Run, *, on_screen: bool) -> None:
         """Write what is new; `on_screen`: the tables each 10 s, too."""
@@ -92,8 +93,8 @@ class Writer:
 
     def _show(self, run: Run, picture: Picture, new: New, state: RunState) -> None:
         """Put the picture before the pages."""
-        live = self._board.live
-        if live is not None:
+        if self._board is not None and self._board.live is not None:
+            live = self._board.live
             failures = run.outputs.failures.most_frequent_first()
             live.add(picture, new.seconds, self._team.workers_now(), new.rows, failures, state)
             self._board.picture = picture
