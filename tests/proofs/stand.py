@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,12 +22,19 @@ from tests.mock_process import MockProcess, start_mock
 
 LLM = ROOT / "locustfiles" / "llm.py"
 HERE = Path(__file__).parent
-_ports = itertools.cycle(range(22310 + os.getpid() % 40, 22400))
+_ports = itertools.cycle(range(22310 + os.getpid() * 7 % 80, 22400))
 
 
 def free_port() -> int:
-    """A port of the proofs' range."""
-    return next(_ports)
+    """A port of the proofs' range that nobody listens on."""
+    for port in _ports:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 class Stand(Lab):
@@ -54,6 +62,7 @@ class Stand(Lab):
 
     def assert_nothing_lost(self) -> None:
         """Every request that the server ended or saw cut off is one row, and every row is one of those."""
+        assert self.runs, self.started[0].output
         told = {line["request_id"]: line for line in self.generations()}
         rows = {row["client_request_id"]: row for row in self.rows()}
         assert len(rows) == len(self.rows()) == len({row["request_id"] for row in self.rows()})

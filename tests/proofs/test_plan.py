@@ -71,7 +71,7 @@ def run_plan(folder: Path, workers: int, plan: tuple[str, ...], *args: str) -> I
 @pytest.fixture(scope="module")
 def distributed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """The short plan over two workers."""
-    lengths = ("--llm-input-tokens", "1024", "--llm-output-tokens", "24")
+    lengths = ("--llm-input-tokens", "4096", "--llm-output-tokens", "24")
     yield from run_plan(tmp_path_factory.mktemp("distributed"), 2, PLAN, *lengths)
 
 
@@ -116,7 +116,7 @@ def test_stages_do_not_overlap(distributed: Stand) -> None:
 @pytest.mark.timeout(180)
 def test_plan_is_the_same_in_one_process(distributed: Stand, tmp_path: Path) -> None:
     """The stages that were applied, their users, rates and reasons to end, are those of the distributed run."""
-    lengths = ("--llm-input-tokens", "1024", "--llm-output-tokens", "24")
+    lengths = ("--llm-input-tokens", "4096", "--llm-output-tokens", "24")
     for local in run_plan(tmp_path, 0, PLAN, *lengths):
         assert applied(local) == applied(distributed)
         local.assert_nothing_lost()
