@@ -43,6 +43,8 @@ class Law(Protocol):
     def law(self) -> str: ...
     @property
     def cv(self) -> float | None: ...
+    @property
+    def speed(self) -> float: ...
 
 
 class Count(Protocol):
@@ -128,7 +130,7 @@ def plain_stage(settings: PlanSettings, spawn_rate: float) -> Stage:
 
 def arrival_spec(settings: PlanSettings) -> ArrivalSpec:
     """Turn the option's law into a schedule's."""
-    return ArrivalSpec(settings.arrivals.law, settings.arrivals.cv or 1.0)
+    return ArrivalSpec(settings.arrivals.law, settings.arrivals.cv or 1.0, settings.arrivals.speed)
 
 
 def stage_problems(stages: Sequence[Stage]) -> Iterator[str]:

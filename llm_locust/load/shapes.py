@@ -297,7 +297,8 @@ class TraceReplay(StagedShape):
             raise ValueError(f"speed {self.speed:g}: it must be above 0")
         hold = settings.hold_s or self.hold
         stage = self.stage(settings, "trace", settings.users or self.users, hold=hold)
-        law = ArrivalSpec("trace", speed=self.speed)
+        speed = settings.arrivals.speed if "arrivals" in settings.given else self.speed
+        law = ArrivalSpec("trace", speed=speed)
         return [msgspec.structs.replace(stage, arrivals=law, warmup=NO_WARMUP, spread_s=0.0)]
 
 

@@ -21,8 +21,10 @@ from llm_locust.load.shapes import find_shape
 from llm_locust.load.staged import StagedShape
 from llm_locust.load.users import LLMUser
 from llm_locust.measure.slo_grammar import SloError
+from llm_locust.prompts.registry import TOKEN_IDS
 from llm_locust.prompts.source import PromptError
-from llm_locust.protocol import get_dialect
+from llm_locust.prompts.token_ids import FIRST_ID
+from llm_locust.protocol import BodyOptions, PromptRequest, get_dialect
 
 from .library import NOTHING, Library
 from .objectives import objectives
@@ -42,6 +44,7 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     if not classes:
         return []
     problems = [*_dialect(settings, classes), *_users(settings), *_prompts(settings)]
+    problems += _token_ids(settings, classes)
     problems += _objectives(settings, classes)
     if isinstance(shape, StagedShape):
         problems += shape.problems(settings)
@@ -140,6 +143,19 @@ def _prompts(settings: Settings) -> Iterator[str]:
         library.of_stage(NOTHING)
     except PromptError as error:
         yield f"--llm-prompts: {error}"
+
+
+def _token_ids(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:
+    """Ids are for the APIs that take them."""
+    if settings.prompts != TOKEN_IDS:
+        return
+    for name in dict.fromkeys(found.dialect or settings.dialect for found in classes):
+        try:
+            get_dialect(name).body(PromptRequest(token_ids=(FIRST_ID,)), BodyOptions())
+        except KeyError:
+            continue  # told of by the dialect itself
+        except ValueError as error:
+            yield f"--llm-prompts {TOKEN_IDS}: {error}; --llm-dialect openai-completions and sglang-generate take them"
 
 
 def _objectives(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:

@@ -15,14 +15,13 @@ import msgspec
 
 from llm_locust.load.users import LLMUser
 from llm_locust.prompts.lengths import fixed, parse_length
-from llm_locust.prompts.registry import DEFAULT_INPUT, Wanted, WithOutputTokens, open_prompts
+from llm_locust.prompts.registry import DEFAULT_INPUT, MADE, Wanted, WithOutputTokens, open_prompts
 from llm_locust.prompts.source import PromptError, PromptSource
 from llm_locust.prompts.synthetic import Synthetic, synthetic
 from llm_locust.prompts.tokenizers import TokenCounter, TokenizerError, open_tokenizer
 
 from .settings import Settings
 
-SYNTHETIC = "synthetic"
 DEFAULT_OUTPUT = fixed(2048)
 _LENGTHS = frozenset({"input_tokens", "output_tokens", "shared_prefix"})
 
@@ -85,7 +84,7 @@ class Library:
         if "prompts" not in self.settings.given and not (stage.prompts or stage.input_tokens or stage.output_tokens):
             return None
         spelled = self._spelled(stage)
-        if "prompts" in self.settings.given and spelled != SYNTHETIC:
+        if "prompts" in self.settings.given and spelled not in MADE:
             stage = NOTHING  # a stage's lengths are for prompts that are made: a file of the option keeps its own
         key = (stage.prompts, stage.input_tokens, stage.output_tokens)
         if key not in self._opened:
@@ -167,7 +166,7 @@ class Library:
     def _wanted(self, stage: Named, spelled: str) -> Wanted:
         settings = self.settings
         of_stage = [parse_length(text) if text else None for text in (stage.input_tokens, stage.output_tokens)]
-        default_output = DEFAULT_OUTPUT if spelled == SYNTHETIC else None
+        default_output = DEFAULT_OUTPUT if spelled in MADE else None
         return Wanted(
             input_tokens=settings.choose("input_tokens", of_stage[0]) or DEFAULT_INPUT,
             output_tokens=settings.choose("output_tokens", of_stage[1]) or default_output,

@@ -95,8 +95,8 @@ OPTIONS: tuple[Option, ...] = (
            "--llm-output-tokens, else off.", kind="switch"),
     # prompts
     Option("--llm-prompts", "prompts", values.text, "synthetic",
-           "Prompts: synthetic, text:STRING, text:@FILE, KIND:PATH (sharegpt, openqa, jsonl, csv, lines, mooncake, "
-           "burstgpt, …) or a path. Default: synthetic.", "NAME|PATH"),
+           "Prompts: synthetic, token-ids (where the API takes them), text:STRING, text:@FILE, KIND:PATH (sharegpt, "
+           "openqa, jsonl, csv, lines, mooncake, burstgpt, …) or a path. Default: synthetic.", "NAME|PATH"),
     Option("--llm-input-tokens", "input_tokens", parse_length, None,
            "Prompt length in tokens: 1024, 512-2048 (uniform) or normal:1024:200 (mean, deviation). "
            "Default: the shape's, else 1024.", "N|A-B"),
@@ -132,7 +132,7 @@ OPTIONS: tuple[Option, ...] = (
            "Requests per second of an open loop; users (-u, 512 where not given) are the cap on concurrency. "
            "Default: none, a closed loop.", "RATE"),
     Option("--llm-arrivals", "arrivals", values.arrivals, values.Arrivals(),
-           "Law of the arrival gaps: poisson, constant, gamma:CV, trace. Default: poisson.", "LAW"),
+           "Law of the arrival gaps: poisson, constant, gamma:CV, trace, trace:SPEED. Default: poisson.", "LAW"),
     Option("--llm-warmup", "warmup", values.warmup, values.Warmup(),
            "What is excluded at each stage's start: N requests a user, a time (30s), or 0. "
            "Default: 1, each user's first request of a stage.", "N|TIME"),

@@ -16,6 +16,7 @@ import msgspec
 
 from llm_locust.outputs.runconf import OptionValue
 from llm_locust.prompts.lengths import Length
+from llm_locust.prompts.registry import MADE
 from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix
 from llm_locust.wire.types import Limits
 
@@ -102,10 +103,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def honours_eos(self) -> bool:
-        """Whether generation may end early: ignore_eos is on for synthetic prompts or a given output length."""
+        """Whether generation may end early: ignore_eos is on for made prompts or a given output length."""
         if self.ignore_eos is not None:
             return not self.ignore_eos
-        return not (self.prompts == "synthetic" or "output_tokens" in self.given)
+        return not (self.prompts in MADE or "output_tokens" in self.given)
 
     def choose(self, field: str, stage: T | None = None, class_attribute: T | None = None) -> T:
         """The value of `field` by precedence: option given > stage > class attribute > default; None is "not set"."""
@@ -167,7 +168,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
             yield f"{flag}: varies the stages of a shape, but --llm-shape is none"
     if settings.requests and len(settings.requests) > 1 and "shape" in given and settings.shape is None:
         yield "--llm-requests: a list needs a shape with as many stages; without one give a single number"
-    if settings.ignore_eos and settings.prompts != "synthetic" and settings.output_tokens is None:
+    if settings.ignore_eos and settings.prompts not in MADE and settings.output_tokens is None:
         yield "--llm-ignore-eos: needs a length to run to; add --llm-output-tokens 2048"
     if settings.insecure and settings.ca_file:
         yield "--llm-insecure and --llm-ca-file exclude each other; a certificate is verified or it is not"

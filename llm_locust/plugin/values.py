@@ -21,10 +21,14 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 
 
 class Arrivals(msgspec.Struct, frozen=True):
-    """The law of the arrival gaps; `cv` is their coefficient of variation (None: a trace has its own)."""
+    """The law of the arrival gaps; `cv` is their coefficient of variation (None: a trace has its own).
+
+    `speed` is a trace's: 2 plays it in half its time.
+    """
 
     law: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
     cv: float | None = 1.0
+    speed: float = 1.0
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -177,7 +181,7 @@ def warmup(value: str) -> Warmup:
 
 
 def arrivals(value: str) -> Arrivals:
-    """Read an arrival law: poisson, constant, gamma:CV, trace."""
+    """Read an arrival law: poisson, constant, gamma:CV, trace, trace:SPEED."""
     word = value.strip().lower()
     if word == "poisson":
         return Arrivals()
@@ -185,13 +189,16 @@ def arrivals(value: str) -> Arrivals:
         return Arrivals("constant", 0.0)
     if word == "trace":
         return Arrivals("trace", None)
-    law, _, cv = word.partition(":")
-    if law == "gamma":
+    law, _, factor = word.partition(":")
+    if law in ("gamma", "trace"):
         try:
-            return Arrivals("gamma", positive_number(cv))
+            number_of_law = positive_number(factor)
+            return Arrivals("gamma", number_of_law) if law == "gamma" else Arrivals("trace", None, number_of_law)
         except ValueError:
             pass
-    raise ValueError(f"{value!r} is not an arrival law; right are poisson, constant, gamma:0.5 (its CV), trace")
+    raise ValueError(
+        f"{value!r} is not an arrival law; right are poisson, constant, gamma:0.5 (its CV), trace, trace:2 (its speed)"
+    )
 
 
 def seconds_range(value: str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Opens a source of prompts by its spelling: `KIND:PATH`, a path alone, `text:…` or `synthetic`.
+"""Opens a source of prompts by its spelling: `KIND:PATH`, a path alone, `text:…`, `synthetic` or `token-ids`.
 
 Third parties add a kind by an entry point in the group `llm_locust.prompts`: a callable
 `(path: Path, *, keep: Keep, lenient: bool) -> PromptSource`.
@@ -22,12 +22,16 @@ from llm_locust.prompts.ruler import Ruler
 from llm_locust.prompts.sharegpt import ShareGPT
 from llm_locust.prompts.source import PromptError, PromptSource
 from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix, Synthetic
+from llm_locust.prompts.token_ids import TokenIds
 from llm_locust.prompts.traces import open_burstgpt, open_mooncake
 from llm_locust.protocol.types import PromptRequest
 
 Opener = Callable[..., PromptSource]
 
 ENTRY_POINTS = "llm_locust.prompts"
+SYNTHETIC, TOKEN_IDS = "synthetic", "token-ids"
+MADE = (SYNTHETIC, TOKEN_IDS)
+"""Prompts that are made to the lengths asked for."""
 SPEED_BENCHMARK_OUTPUT = fixed(2048)
 SPEED_BENCHMARK_TOKENS = (1, 6144, 14336, 30720)
 _CHARACTERS_PER_TOKEN = 4  # where no tokenizer is at hand: the usual ratio of English text
@@ -114,14 +118,15 @@ _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".txt": "line
 def kinds() -> tuple[str, ...]:
     """Name every kind that can be opened, those of third parties included."""
     added = {point.name for point in entry_points(group=ENTRY_POINTS)}
-    return tuple(sorted({"synthetic", "speed-benchmark", "text", *_KINDS, *_TRACES, *added}))
+    return tuple(sorted({*MADE, "speed-benchmark", "text", *_KINDS, *_TRACES, *added}))
 
 
 def open_prompts(spelled: str, wanted: Wanted = ANYTHING) -> PromptSource:
     """Open the source of prompts that `--llm-prompts` names. Raises PromptError before any load."""
     kind, _, rest = spelled.partition(":")
-    if spelled in ("", "synthetic"):
-        return Synthetic(wanted.input_tokens, wanted.output_tokens, wanted.shared_prefix, wanted.seed)
+    if spelled in ("", *MADE):
+        make = TokenIds if spelled == TOKEN_IDS else Synthetic
+        return make(wanted.input_tokens, wanted.output_tokens, wanted.shared_prefix, wanted.seed)
     if spelled == "speed-benchmark":
         output = wanted.output_tokens or SPEED_BENCHMARK_OUTPUT
         return SpeedBenchmark(tuple(Synthetic(fixed(n), output, seed=wanted.seed) for n in SPEED_BENCHMARK_TOKENS))

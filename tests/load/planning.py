@@ -16,6 +16,7 @@ class Law:
 
     law: str = "poisson"
     cv: float | None = 1.0
+    speed: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -157,3 +157,29 @@ def test_answers_without_a_stream_have_e2e_and_tokens(lab: Lab, mock: MockProces
     assert all(float(row["e2e_ms"]) >= 30 + 11 * 10 - 1 for row in rows)
     metrics = whole_rows(lab)["run"]
     assert (metrics["ttft_ms_count"], metrics["ttft_ms_p99"], metrics["e2e_ms_count"]) == (0, None, len(rows))
+
+
+IDS = """
+from llm_locust import OpenAICompletionsUser, SGLangGenerateUser
+
+class Completions(OpenAICompletionsUser): pass
+class Generate(SGLangGenerateUser): pass
+"""
+
+
+def test_token_ids_have_the_length_asked_for_without_a_measurement(lab: Lab) -> None:
+    """A server without /tokenize: lengths are exact, no calibration is made; a chat API is refused at start."""
+    file = lab.folder / "ids.py"
+    file.write_text(IDS)
+    with start_mock("--profile", "fast", "--ttft-ms", "5", "--itl-ms", "5", "--without", "/tokenize") as server:
+        few = ("-u", "2", "-r", "100", "--llm-requests", "8", "--llm-warmup", "0", "--llm-input-tokens", "50-90")
+        run(lab, server, "--llm-prompts", "token-ids", *few, file=file)
+        rows = lab.rows()
+        assert {row["dialect"] for row in rows} == {"openai-completions", "sglang-generate"}
+        assert all(row["input_tokens"] == row["input_tokens_requested"] and row["outcome"] == "ok" for row in rows)
+        assert len({row["input_tokens"] for row in rows}) > 3
+        before = server.truth()["requests"]
+        assert before == len(rows) + 2  # the pre-flight's
+        output = run(lab, server, "--llm-prompts", "token-ids", code=1)
+        assert "--llm-prompts token-ids: openai-chat takes text or messages, not token ids" in output
+        assert server.truth()["requests"] == before

@@ -137,7 +137,7 @@ def test_spike_and_ramp_run_through() -> None:
 
 
 def test_trace_replay_has_the_trace_s_instants() -> None:
-    """No rate, no warm-up of its own, until the trace ends; its speed is a class attribute."""
+    """No rate, no warm-up of its own, until the trace ends; its speed is a class attribute, or `trace:SPEED`."""
 
     class Fast(TraceReplay):
         speed = 4.0
@@ -146,6 +146,8 @@ def test_trace_replay_has_the_trace_s_instants() -> None:
     assert (stage.users, stage.arrivals, stage.hold_s, stage.requests, stage.warmup) == (
         100, ArrivalSpec("trace", speed=4.0), None, None, NO_WARMUP,
     )  # fmt: skip
+    (stage,) = Fast().plan(options(arrivals=Law("trace", None, 0.5)))
+    assert stage.arrivals == ArrivalSpec("trace", speed=0.5)
 
 
 def test_option_wins_over_class_attribute_over_default() -> None:
