@@ -1,15 +1,15 @@
 """The whole product under the benchmark: plain users, and what the proofs need beside the run's own files.
 
 LLM_BENCH_ARRIVALS=FILE   at the end, every arrival of every request as instants of CLOCK_MONOTONIC, one JSON line each
-LLM_BENCH_HOLD_MS=50      hold the hub on purpose, twice a second, from the first measured request on
+LLM_BENCH_HOLD_MS=50      hold the hub on purpose, twice a second
 """
 
 import json
 import os
-import time
 from pathlib import Path
 
 import gevent
+from gevent import monkey
 from locust import events
 from locust.runners import MasterRunner
 
@@ -20,7 +20,7 @@ ARRIVALS = os.environ.get("LLM_BENCH_ARRIVALS")
 HOLD_MS = float(os.environ.get("LLM_BENCH_HOLD_MS", "0"))
 HOLD_EVERY_S = 0.5
 
-hold = time.sleep if not hasattr(gevent.monkey, "get_original") else gevent.monkey.get_original("time", "sleep")
+hold = monkey.get_original("time", "sleep")
 
 
 class User(LLMUser):
