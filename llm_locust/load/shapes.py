@@ -10,14 +10,10 @@ that contradicts what the shape varies is refused. An own shape derives from `St
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable, Sequence
-from importlib.metadata import entry_points
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
-from locust import LoadTestShape
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.plan import OPEN_LOOP_USERS, PlanSettings
@@ -32,8 +28,6 @@ from llm_locust.load.staged import (
     running_through,
     seconds,
 )
-
-ENTRY_POINTS = "llm_locust.shapes"
 
 SOAK_LONG_S = 3 * 3600.0
 """From this length on a soak has a row an hour, below it one every ten minutes."""
@@ -315,30 +309,3 @@ SHAPES: tuple[type[StagedShape], ...] = (
     Ramp,
     TraceReplay,
 )
-
-
-def find_shape(name: str, own: Iterable[type[LoadTestShape]] = ()) -> type[LoadTestShape]:
-    """Find a shape by its name or its name in kebab-case: the locustfile's own first, then the suite's, then plug-ins'.
-
-    ValueError names the nearest ones.
-    """
-    known: dict[str, type[LoadTestShape]] = {shape.__name__: shape for shape in SHAPES}
-    added = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    mine = {shape.__name__: shape for shape in own}
-    for shapes in (mine, known):
-        for title, shape in shapes.items():
-            if name in (title, kebab(title)):
-                return shape
-    for title, point in added.items():
-        if name in (title, kebab(title)):
-            loaded: type[LoadTestShape] = point.load()
-            return loaded
-    titles = [*mine, *known, *added]
-    near = difflib.get_close_matches(kebab(name), [kebab(title) for title in titles], n=2, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise ValueError(f"there is no shape '{name}'{hint} Known: {', '.join(titles)}")
-
-
-def kebab(name: str) -> str:
-    """Spell a class name in kebab-case."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()

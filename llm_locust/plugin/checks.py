@@ -17,7 +17,7 @@ from locust import LoadTestShape
 from locust.runners import MasterRunner
 
 from llm_locust.load.plan import OPEN_LOOP_USERS
-from llm_locust.load.shapes import find_shape
+from llm_locust.load.shape_names import find_shape
 from llm_locust.load.staged import StagedShape
 from llm_locust.load.users import LLMUser
 from llm_locust.measure.slo_grammar import SloError

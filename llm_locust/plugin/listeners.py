@@ -19,7 +19,7 @@ from locust.runners import MasterRunner, WorkerRunner
 from llm_locust.load.options import DEFAULT_DIALECT
 from llm_locust.load.plan import OPEN_LOOP_USERS, plain_stage
 from llm_locust.load.preflight import Preflight, measure_lengths, preflight
-from llm_locust.load.shapes import SHAPES
+from llm_locust.load.shape_names import shape_names
 from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
@@ -111,9 +111,8 @@ def _make_lead(environment: Any, listener_errors: ListenerErrors, screen: Screen
 
 
 def _shape_names(environment: Any) -> list[str]:
-    """What --llm-shape takes: the locustfile's own shapes, then the suite's."""
-    own = list(environment.available_shape_classes or {})
-    return [*own, *(shape.__name__ for shape in SHAPES if shape.__name__ not in own)]
+    """What --llm-shape takes: the locustfile's own shapes, then the suite's and other packages'."""
+    return shape_names(environment.available_shape_classes or {})
 
 
 def _choose_shape(environment: Any, found: Settings) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from locust import LoadTestShape
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.conductor import Conductor
@@ -23,8 +22,6 @@ from llm_locust.load.shapes import (
     Soak,
     Spike,
     TraceReplay,
-    find_shape,
-    kebab,
 )
 from llm_locust.load.stage import NO_WARMUP, Stage, Warmup
 from llm_locust.load.staged import StagedShape
@@ -285,44 +282,6 @@ def test_subclass_is_not_abstract() -> None:
         rate = 2
 
     assert not Mine.abstract
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [("ConcurrencySteps", ConcurrencySteps), ("concurrency-steps", ConcurrencySteps), ("soak", Soak),
-     ("full-plan", FullPlan)],
-)  # fmt: skip
-def test_shape_is_found_by_name(name: str, shape: type[StagedShape]) -> None:
-    """By its class name or in kebab-case."""
-    assert find_shape(name) is shape
-
-
-def test_own_shape_wins_over_the_suite_s() -> None:
-    """A locustfile's `Soak` is the one that is meant; an own name is found too."""
-
-    class Soak(StagedShape):
-        def stages(self, settings: PlanSettings) -> list[Stage]:
-            return [self.stage(settings, "mine", 3, hold="5s")]
-
-    class NightShift(Soak):
-        pass
-
-    own: list[type[LoadTestShape]] = [Soak, NightShift]
-    assert find_shape("soak", own) is Soak
-    assert find_shape("night-shift", own) is NightShift
-    assert levels_of(NightShift().plan(options())) == [("mine", 3, None, 5.0, None)]
-
-
-def test_unknown_shape_names_the_nearest() -> None:
-    """A slip of the finger is answered with what was meant."""
-    with pytest.raises(ValueError, match=r"no shape 'concurency-steps'; did you mean concurrency-steps"):
-        find_shape("concurency-steps")
-
-
-@pytest.mark.parametrize(("name", "text"), [("SLOSearch", "slo-search"), ("FullPlan", "full-plan"), ("Soak", "soak")])
-def test_kebab_case(name: str, text: str) -> None:
-    """Capitals of an abbreviation stay together."""
-    assert kebab(name) == text
 
 
 def test_tick_runs_the_conductor_that_begin_makes() -> None:

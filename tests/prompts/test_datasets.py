@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 
-from llm_locust.prompts import Length, PromptError, PromptSource, Wanted, open_prompts
-from llm_locust.prompts.lengths import fixed
+from llm_locust.prompts import Length, PromptError, PromptSource, Wanted, open_prompts, registry
+from llm_locust.prompts.lengths import fixed, parse_length
+from llm_locust.prompts.rows import ConstantText, Keep
+from llm_locust.protocol.types import PromptRequest
 
 Write = Callable[[str, bytes], Path]
 
@@ -166,3 +169,23 @@ def test_same_content_has_the_same_digest_and_other_content_another(write: Write
     one, two, other = (open_prompts(str(write(n, c)), Wanted()) for n, c in
                        [("a.txt", b"x\n"), ("b.txt", b"x\n"), ("c.txt", b"y\n")])  # fmt: skip
     assert one.digest == two.digest != other.digest
+
+
+def test_another_package_adds_a_kind_of_dataset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By an entry point: `KIND:PATH` opens it, with what is to be kept, and the name is listed."""
+    offered = EntryPoints([EntryPoint("shouts", f"{__name__}:open_shouts", "llm_locust.prompts")])
+
+    monkeypatch.setattr(registry, "entry_points", offered.select)
+    path = tmp_path / "p.shouts"
+    path.write_text("hear me\n")
+    assert open_prompts(f"shouts:{path}").prompt(0).text == "HEAR ME"
+    assert open_prompts(f"shouts:{path}", Wanted(output_tokens=parse_length("7"))).prompt(0).output_tokens == 7
+    with pytest.raises(PromptError, match="shouts"):
+        open_prompts("whispers:nowhere")
+
+
+def open_shouts(path: Path, *, keep: Keep, lenient: bool) -> ConstantText:
+    """What another package offers."""
+    assert keep(PromptRequest(text="a")) is None
+    assert not lenient
+    return ConstantText(path.read_text().strip().upper())
