@@ -99,7 +99,7 @@ class DrainGate:
         self._now_s = now_s
         self._say = say
         self._sleep = sleep
-        self._begun = False
+        self.begun = False
         self._passed = False
         self._done = Event()
         self._cut_at_s: float | None = None
@@ -119,11 +119,11 @@ class DrainGate:
 
     def drain(self, cause: Cause, limit_s: float) -> None:
         """Close the gates and block until all is handed in, the limit has passed, or somebody stops again."""
-        if self._begun:
+        if self.begun:
             self.cut()
             self._wait_for_first()
             return
-        self._begun = True
+        self.begun = True
         self._crowd.close(limit_s)
         try:
             self._watch(cause, limit_s)

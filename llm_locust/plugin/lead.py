@@ -314,7 +314,13 @@ class Lead:
         row = run.conductor.row
         run.around.note(self._writer.epoch_s(), row.label if row else "", run.conductor.phase, self._runner.user_count)
         prune(self._environment.stats, self._llm.clock.epoch_ns(self._llm.clock.now_ns()) / 1e9)
-        if run.drained or run.ending or not run.test_started:
+        if run.ending or not run.test_started:
+            return
+        if self._team.deserted() and (run.drained or not run.gate.begun):
+            # Locust (2.47) has stopped the test where all workers are missing, and would wait for ever.
+            self._abort(run, "no worker is left")
+            return
+        if run.gate.begun:
             return
         if not isinstance(self._environment.shape_class, StagedShape):
             run.conductor.step()

@@ -50,6 +50,7 @@ class Worker:
         self._outbox = Outbox("")
         self._marks_seen = 0
         self._handed_in = True
+        self._in_run = False  # until its account is on its way to the master
         self._final: Final | None = None
         self._draining = False
         self._told_drained: str | None = None
@@ -81,7 +82,7 @@ class Worker:
 
     def _ctrl_c_is_ours(self) -> bool:
         """Processes forked by --processes get the terminal's Ctrl-C too; during a run the master decides."""
-        return self._handed_in or not self._environment.parsed_options.processes
+        return not self._in_run or not self._environment.parsed_options.processes
 
     def _say_hello(self) -> None:
         hello = hello_of(self._llm)
@@ -123,6 +124,7 @@ class Worker:
             self._handed_in = True
             issuer.cut()
             self._llm.end_run()
+            self._in_run = False
         self._runner.quit()
 
     def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
@@ -144,6 +146,7 @@ class Worker:
         self._outbox = Outbox(order.run_id, order.part)
         self._marks_seen = 0
         self._handed_in = False
+        self._in_run = True
         self._final = None
         self._draining = False
         self._told_drained = None
@@ -247,6 +250,7 @@ class Worker:
         self._report_now()  # Locust's own numbers
         self._send(messages.FINAL, to_message(final))
         self._final = final
+        self._in_run = False
         self._llm.end_run()
 
     # ---- what the worker tells ----

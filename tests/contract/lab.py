@@ -68,6 +68,10 @@ class Locust:
         """Send a signal to this process alone."""
         self.process.send_signal(number)
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C: the terminal sends it to forked workers, too."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
     def wait(self, timeout_s: float = 30.0) -> int:
         """Wait for its end; return its exit code."""
         return self.process.wait(timeout_s)

@@ -56,7 +56,7 @@ def test_signal_drains_and_writes_once(lab: Lab, mode: str, number: signal.Signa
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     run.wait_for(SPAWNED)
     time.sleep(2.5)
-    run.signal(number)
+    run.interrupt() if number is signal.SIGINT else run.signal(number)
     assert run.wait() == 0, run.output
     assert set(lab.outcomes()) == {"ok"}
     assert "streams are still open" in run.output
@@ -72,10 +72,10 @@ def test_second_ctrl_c_ends_the_drain_at_once(lab: Lab, mode: str) -> None:
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     run.wait_for(SPAWNED)
     time.sleep(1)
-    run.signal(signal.SIGINT)
+    run.interrupt()
     run.wait_for("Ctrl-C again ends them at once")
     began = time.monotonic()
-    run.signal(signal.SIGINT)
+    run.interrupt()
     assert run.wait() == 1, run.output
     assert time.monotonic() - began < 6
     assert lab.outcomes() == {"unfinished": 2}
@@ -92,7 +92,7 @@ def test_signal_in_the_preflight_ends_all_processes_in_words(lab: Lab, number: s
         run.wait_for("2 workers connected")
         with silent.accept()[0]:  # the short request is on its way
             forked = list(children_of(run))
-            run.signal(number)
+            run.interrupt() if number is signal.SIGINT else run.signal(number)
             assert run.wait() == 1, run.output
     assert "interrupted before any load was sent" in run.output
     assert "Traceback" not in run.output
@@ -144,7 +144,7 @@ def test_ctrl_c_under_load_loses_no_record(lab: Lab) -> None:
     run = lab.local("-u", "200", "-r", "200", "--llm-warmup", "0", env={"FAKE_STREAM_S": "0.05"})
     run.wait_for(SPAWNED)
     time.sleep(2)
-    run.signal(signal.SIGINT)
+    run.interrupt()
     assert run.wait() == 0, run.output
     assert set(lab.outcomes()) == {"ok"}
     assert_whole(lab, run.output, "stopped")

@@ -11,7 +11,7 @@ import socket
 import time
 from pathlib import Path
 
-from .lab import SPAWNED, Lab, children_of, lives, locusts_requests
+from .lab import SPAWNED, Lab, children_of, lives, locusts_requests, until
 
 FINDING = "lost: last report at"
 
@@ -50,6 +50,20 @@ def test_worker_killed_in_the_drain_makes_the_run_invalid(lab: Lab) -> None:
     assert summary["verdict"]["validity"] == "INVALID"
     assert any("lost without its users replaced" in reason for reason in summary["verdict"]["reasons"])
     assert lab.outcomes() == {"ok": 1}
+
+
+def test_run_ends_when_its_last_worker_is_killed(lab: Lab) -> None:
+    """Locust stops the test and waits for ever: the run ends by itself, with what came in and exit code 4."""
+    env = {"FAKE_STREAM_S": "0.2"}
+    master = lab.master("-u", "2", "-r", "2", workers=1, env=env)
+    worker = lab.worker(env=env)
+    master.wait_for(SPAWNED)
+    until(lambda: bool(lab.rows()), 20, lambda: master.output)
+    os.kill(worker.process.pid, signal.SIGKILL)
+    assert master.wait(40) == 4, master.output
+    summary = lab.summary()
+    assert (summary["state"], summary["verdict"]["validity"]) == ("aborted", "INVALID")
+    assert "no worker is left" in master.output
 
 
 def test_worker_that_joins_late_takes_part_and_resets_nothing(lab: Lab) -> None:
