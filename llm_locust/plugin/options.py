@@ -20,7 +20,10 @@ from . import values
 GROUP = "LLM"
 DESCRIPTION = (
     "Load test of a language-model server (llm-locust). Each option is also an environment variable: "
-    "--llm-model is LOCUST_LLM_MODEL."
+    "--llm-model is LOCUST_LLM_MODEL. Without an option: usage is asked for in each request, per chunk where the "
+    "pre-flight saw it accepted; the output limit is max_tokens, max_completion_tokens where that is refused; "
+    "Accept-Encoding is identity; a user waits 0.5 to 5 s after a failed connection; a start needs `ulimit -n` of "
+    "users + 100; Locust's own periodic table comes with --print-stats only."
 )
 SHAPE_NONE = "none"
 DIALECTS = (

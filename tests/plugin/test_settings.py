@@ -35,7 +35,21 @@ DEFAULTS = {
     "--llm-stream": "on",
     "--llm-keep-alive": "on",
     "--llm-out": "reports",
+    "--llm-requests": "no limit",
 }
+TOLD_BESIDE_THEM = (
+    "End after this many measured requests over all workers",
+    "users (-u, 512 where not given) are the cap on concurrency",
+    "with at least 20 failures, no success and no token",
+    "usage is asked for in each request, per chunk where the pre-flight saw it accepted",
+    "max_tokens, max_completion_tokens where that is refused",
+    "Accept-Encoding is identity",
+    "0.5 to 5 s after a failed connection",
+    "`ulimit -n` of users + 100",
+    "periodic table comes with --print-stats only",
+    "A given seed repeats them, so a prefix cache may answer",
+    "`server` sends none",
+)
 
 
 def parse(*args: str, environ: dict[str, str] | None = None, monkeypatch: Any = None) -> Namespace:
@@ -64,6 +78,8 @@ def test_help_tells_every_default_of_the_design() -> None:
     options.register(parser)
     shown = " ".join(parser.format_help().split())
     assert "--llm-model is LOCUST_LLM_MODEL" in shown
+    for said in TOLD_BESIDE_THEM:
+        assert said in re.sub(r"(?<=pre-) ", "", shown), said
     by_flag = {option.flag: option for option in OPTIONS}
     for flag, default in DEFAULTS.items():
         assert f"Default: {default}" in by_flag[flag].help, flag
