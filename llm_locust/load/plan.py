@@ -11,6 +11,7 @@ from typing import Protocol
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.stage import NO_WARMUP, Stage, Warmup
 from llm_locust.measure.slo_grammar import SloError, parse_slo
+from llm_locust.measure.snapshot import RUN
 
 OPEN_LOOP_USERS = 512
 """The cap on concurrency under a rate where none is given."""
@@ -137,6 +138,8 @@ def stage_problems(stages: Sequence[Stage]) -> Iterator[str]:
     """Name what no stage may be, each as one sentence with its arithmetic."""
     for stage in stages:
         name = f"stage {stage.label}"
+        if stage.label == RUN:
+            yield f"{name}: the row over all stages is called so; choose another label"
         if stage.users < 1:
             yield f"{name}: {stage.users} users; at least 1 is needed"
         if stage.rate_per_s is not None and stage.rate_per_s <= 0:

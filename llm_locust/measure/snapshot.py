@@ -14,8 +14,8 @@ from llm_locust.measure.tally import Tally
 
 ALL = "all"
 """The name of the row over all names of a stage."""
-RUN = "run"
-"""The stage of the row over all stages."""
+RUN = "whole run"
+"""The stage of the row over all stages; no stage of a plan may be called so."""
 STEADY = "steady"
 """The phase that is measured."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llm_locust.measure.snapshot import RUN
 from tests.contract.lab import ROOT, Lab
 
 LLM = ROOT / "locustfiles" / "llm.py"
@@ -59,7 +60,7 @@ class RealRun:
     @property
     def stage_outcomes(self) -> Counter[str]:
         """The same by stages.csv: the rows `all` of every stage and phase added up."""
-        return self._counted([row for row in self.stages if row["name"] == "all"])
+        return self._counted([row for row in self.stages if row["name"] == "all" and row["stage"] != RUN])
 
     @property
     def name_outcomes(self) -> Counter[str]:

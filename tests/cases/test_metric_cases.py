@@ -41,8 +41,12 @@ def script(folder: Path, *segments: tuple[float, bytes]) -> Path:
 
 def measured(ended: RealRun) -> dict[str, str]:
     """The row `all` of the one stage."""
-    (row,) = [row for row in ended.stages if row["name"] == "all" and row["phase"] == "steady"]
-    return row
+    whole, stage = ("whole run", "all", "steady"), ("run", "all", "steady")
+    found = {(row["stage"], row["name"], row["phase"]): row for row in ended.stages}
+    assert len(found) == len(ended.stages)
+    assert found[whole]["requests_ok"] == found[stage]["requests_ok"]
+    assert found[stage]["users"]
+    return found[stage]
 
 
 def floats(ended: RealRun, column: str) -> list[float]:
@@ -178,7 +182,7 @@ def test_busy_client_does_not_blame_the_server(lab: Lab) -> None:
     Tokens come each 10 ms. Read late they are merged: their stamps are upper bounds, never times of the callback.
     """
     with start_mock("--profile", "fast", "--ttft-ms", "100", "--itl-ms", "10") as mock:
-        args = ("-u", "10", "-r", "10", "-t", "4", "--llm-output-tokens", "60")
+        args = ("-u", "10", "-r", "10", "--llm-requests", "40", "--llm-output-tokens", "60")
         ended = run(lab, mock.url, *args, *ALL, file=Path(__file__).with_name("burning_users.py"))
         told = {line["request_id"]: line for line in mock.lines()}
     assert set(ended.outcomes) == {"ok"}

@@ -137,7 +137,7 @@ def test_bug_of_the_locustfile_is_a_loud_client_error(lab: Lab) -> None:
 def test_streams_that_the_stop_ended_are_neither_success_nor_failure(lab: Lab, forked: bool) -> None:
     """Answers of minutes, no drain: `unfinished` with their tokens, nothing in Locust's own numbers; exit code 1."""
     with start_mock("--profile", "fast", "--ttft-ms", "50", "--itl-ms", "50") as mock:
-        args = ("-u", "2", "-r", "2", "-t", "2", "--llm-output-tokens", "4000", "--llm-drain", "0", "--llm-warmup", "0")
+        args = ("-u", "2", "-r", "2", "-t", "5", "--llm-output-tokens", "4000", "--llm-drain", "0", "--llm-warmup", "0")
         ended = run(lab, mock.url, *args, forked=forked)
         left = mock.truth()
     assert ended.outcomes == {"unfinished": 2}

@@ -53,13 +53,19 @@ def test_stage_shorter_than_its_ramp_is_refused_with_the_arithmetic() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "word"),
-    [("users", 0, "users"), ("rate_per_s", 0.0, "rate"), ("requests", 0, "requests"), ("hold_s", 0.0, "holds")],
+    [
+        ("label", "whole run", "whole run"),
+        ("users", 0, "users"),
+        ("rate_per_s", 0.0, "rate"),
+        ("requests", 0, "requests"),
+        ("hold_s", 0.0, "holds"),
+    ],
 )
 def test_impossible_stage_is_named(field: str, value: float, word: str) -> None:
     """No users, no rate, no requests, no time: told before the load."""
     stage = msgspec.structs.replace(Stage(label="x", users=1, hold_s=10.0), **{field: value})
     (problem,) = stage_problems([stage])
-    assert problem.startswith("stage x")
+    assert problem.startswith("stage ")
     assert word in problem
 
 

@@ -183,7 +183,7 @@ def test_files_when_a_run_is_flushed_and_closed(outputs: Outputs, directory: Pat
         ["8 users", "all", "steady", 24, "VALID"],
         ["8 users", "all", "warmup", 8, "VALID"],
         ["64 users", "all", "steady", 1234, "VALID"],
-        ["run", "all", "steady", 1258, "VALID"],
+        ["whole run", "all", "steady", 1258, "VALID"],
     ]
     for row, written in zip((FIRST, WARMUP, SECOND), stages.to_dict("records"), strict=False):
         cells = {name: written[name] for name in STAGE_COLUMNS}
@@ -232,7 +232,7 @@ def test_stages_csv_when_a_late_report_changes_a_finished_stage(outputs: Outputs
     corrected = replace(FIRST, values={**FIRST.values, "requests_ok": 25})
     outputs.close(picture(SECOND, corrected), [], [], RunState.FINISHED)
     stages = read_stages(directory)
-    assert stages["stage"].tolist() == ["64 users", "8 users", "8 users", "run"]
+    assert stages["stage"].tolist() == ["64 users", "8 users", "8 users", "whole run"]
     assert stages["requests_ok"].tolist() == [1234, 25, 8, 1258]
 
 
@@ -245,7 +245,7 @@ def test_stages_csv_when_labels_are_hostile(outputs: Outputs, directory: Path) -
     line = (directory / "stages.csv").read_text(encoding="utf-8").splitlines()[1]
     assert line.startswith(f"{RUN_ID},'=1+1,all,steady,8,")
     assert line.endswith(''',SUSPECT,"a, b; ""c""",'-SATURATED''')
-    assert read_stages(directory)["stage"].tolist() == ["=1+1", "run"]
+    assert read_stages(directory)["stage"].tolist() == ["=1+1", "whole run"]
 
 
 class FullDisk:
