@@ -53,7 +53,7 @@ def compare(peer: Peer, programs: Path, tokenizer: Path, *, streams: int, reques
             asked = Asked(server.url, tokenizer, folder, streams, requests, tokens)
             ended = ask(peer, programs, asked, limit_s=240)
         said = read(peer, folder, ended)
-        return _compared(peer.name, said, server.sent, requests, ended)
+        return compared(peer.name, said, server.sent, requests, ended)
 
 
 def ask(peer: Peer, programs: Path, asked: Asked, *, limit_s: float) -> Ended:
@@ -73,7 +73,7 @@ def read(peer: Peer, folder: Path, ended: Ended) -> Said:
         raise ToolFailedError(f"no report ({how}, {type(why).__name__}): {last}") from why
 
 
-def _compared(tool: str, said: Said, sent: list[Sent], requests: int, ended: Ended) -> Comparison:
+def compared(tool: str, said: Said, sent: list[Sent], requests: int, ended: Ended) -> Comparison:
     """Take the last requests for the measured ones: what a tool sends to warm up comes before."""
     measured = sorted(sent, key=lambda one: one.arrival_ns)[-requests:]
     measured = [one for one in measured if np.count_nonzero(one.token_send_ns)]

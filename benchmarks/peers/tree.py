@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # ships none
 
 from benchmarks.lab import CLIENT_CORE, pinned, raise_priority
 
