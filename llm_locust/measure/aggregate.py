@@ -235,6 +235,7 @@ def _tally(tallies: dict[_K, Tally], key: _K) -> Tally:
 def _add_ok_counts(cell: Tally, record: RequestRecord, samples: Samples) -> None:
     """Count what a summary says of ok requests."""
     counts = cell.counts
+    counts[f"ok:source:{record.output_tokens_source}"] += 1
     counts["ok:bursts"] += record.burst
     counts["ok:upper_bounds"] += record.ttft_upper_bound
     counts["ok:chunks"] += record.chunks

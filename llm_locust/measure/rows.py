@@ -178,7 +178,7 @@ def _validity(source: Source, values: dict[str, Value]) -> dict[str, Value]:
     counts = source.cell.counts
     ended = sum(counts[f"outcome:{outcome.value}"] for outcome in Outcome)
     started = source.window.counts["started"]
-    sources = [counts[f"source:{name}"] for name in ("usage", "tokenizer", "chunks")]
+    sources = [counts[f"ok:source:{name}"] for name in ("usage", "tokenizer", "chunks")]
     e2e_ms = values["e2e_ms_p50"]
     missing = counts["outcome:unfinished"] + counts["arrivals_unstarted"]
     return {

@@ -193,9 +193,9 @@ def _prompt_length(f: Figures) -> str | None:
 
 
 def _mixed_sources(f: Figures) -> str | None:
-    used = {source: f.count(f"tokens_from_{source}") for source in ("usage", "tokenizer", "chunks")}
-    if sum(n > 0 for n in used.values()) < 2:
+    if not f.count("token_sources_mixed"):
         return None
+    used = {source: f.count(f"tokens_from_{source}") for source in ("usage", "tokenizer", "chunks")}
     return "token counts of mixed sources: " + ", ".join(f"{n} {source}" for source, n in used.items() if n)
 
 

@@ -222,6 +222,14 @@ def test_wilson_interval(good: int, judged: int, low: float, high: float) -> Non
     assert wilson(good, judged) == pytest.approx((low, high), abs=1e-4)
 
 
+def test_token_sources_are_mixed_by_successes_only() -> None:
+    """A failed request is counted by its chunks; the successes' own counts are all of one source."""
+    stage = Stage(1000)
+    stage.request(ttft_ms=10, e2e_ms=100, output_tokens_source="usage")
+    stage.request(ttft_ms=10, e2e_ms=100, output_tokens_source="chunks", outcome=Outcome.CUT)
+    assert some(stage.values(), "token_sources_mixed", "tokens_from_usage", "tokens_from_chunks") == (0, 1, 1)
+
+
 def test_validity_figures() -> None:
     """What the verdict needs, in every row."""
     stage = Stage(1000)

@@ -100,7 +100,7 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         "prompts 6.0% off the requested length (> 5%)",
     ),
     "mixed token sources": (
-        {"tokens_from_usage": 7, "tokens_from_chunks": 3},
+        {"tokens_from_usage": 7, "tokens_from_chunks": 3, "token_sources_mixed": 1},
         {},
         Validity.SUSPECT,
         "token counts of mixed sources: 7 usage, 3 chunks",
