@@ -147,7 +147,8 @@ class LLMClient:
         self._landed.wait(self._here.options.drain_s)
 
     def close(self) -> None:
-        """Close the connection. Never blocks."""
+        """The user is gone: nobody waits for it any more, and its connection is closed. Never blocks."""
+        self._here.gate.leave(self._user)
         if self._http is not None:
             self._http.close()
             self._http = None

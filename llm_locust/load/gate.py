@@ -82,6 +82,7 @@ class Gate:
         self._free: dict[object, AsyncResult[Ticket]] = {}
         self._users: set[object] = set()
         self._left: WeakSet[object] = WeakSet()
+        self._gone = 0
         self._busy_since_ns = 0
         self._in_flight = 0
         self._idle = Event()
@@ -122,6 +123,7 @@ class Gate:
     def leave(self, user: object) -> None:
         """Give this user no more requests; wake it with StopUser where it waits."""
         self._turn()
+        self._gone += user not in self._left
         self._left.add(user)
         self._users.discard(user)
         for serving in self._stages():
@@ -185,7 +187,7 @@ class Gate:
     def tallies(self) -> list[Tally]:
         """Give the counters of the running stage's rows, and of older stages with requests in flight."""
         self._turn()
-        return [tally for serving in self._stages() for tally in serving.tallies(self._users)]
+        return [tally for serving in self._stages() for tally in serving.tallies(self._users, self._gone)]
 
     # ---- inside ----
 

@@ -223,26 +223,26 @@ class Serving:
 
     # ---- what is reported ----
 
-    def tallies(self, users: Collection[object]) -> list[Tally]:
-        """Give the counters of every row; the running one also says what depends on the users that are here."""
+    def tallies(self, users: Collection[object], gone: int) -> list[Tally]:
+        """Give the counters of every row; the running one also says what depends on the users: here, and gone."""
         copies = [row.copy() for row in self.rows.values()]
         running, row = next(tally for tally in copies if tally.label == self.label), self.rows[self.label]
         running.phase = self.phase
         running.users = len(users)
         running.users_short = row.users_short(users, self.order.min_requests_per_user)
-        running.warm = self._warm(users, row)
+        running.warm = self._warm(users, gone, row)
         running.drained = self.phase == DRAIN and not self.dropping and not self.in_flight
         ended = self._line is not None and self._line.exhausted
         running.exhausted = ended or (self.order.quota is not None and self._steady_issued >= self.order.quota)
         return copies
 
-    def _warm(self, users: Collection[object], row: Row) -> bool:
-        """Tell whether every user has finished its warm-up requests.
+    def _warm(self, users: Collection[object], gone: int, row: Row) -> bool:
+        """Tell whether every user has finished its warm-up requests; one that is gone is not waited for.
 
         Open loop: most of the cap's users may never be needed, so: what was in flight here when the stage's first
         request ended has ended. A worker that had nothing to issue so far is not waited for.
         """
         if self.order.arrivals is not None:
             return not self._started or (self._first_wave is not None and not self._first_wave & self._flying)
-        everyone = len(users) >= self.order.own_users
+        everyone = len(users) + gone >= self.order.own_users
         return everyone and row.users_with(users, self.order.warmup_requests_per_user) == len(users)

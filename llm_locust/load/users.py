@@ -63,7 +63,10 @@ class LLMUser(User):
         return killed
 
     def start(self, group: Any) -> Any:
-        """Start the user's greenlet; its connection is closed when the greenlet has ended, however it ended."""
+        """Start the user's greenlet; however that ends, nobody waits for the user then, and its connection is closed.
+
+        A `gevent.Timeout` of a task is no `Exception`: Locust (2.47) lets the user die of it, and starts no other.
+        """
         greenlet = super().start(group)
         greenlet.rawlink(lambda _: self.client.close())
         return greenlet

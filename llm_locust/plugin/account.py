@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from llm_locust.outputs import WorkerFacts
 from llm_locust.outputs.live import WorkerNow
 
 from . import messages
+from .checks import llm_classes
 from .health import TokenSpeed, lag_p99_ms
 from .messages import Final, Hello, RunOrder
 from .reports import Inbox
@@ -26,6 +27,11 @@ logger = logging.getLogger(__name__)
 ANSWER_S = 20.0
 """A worker that owes an answer for longer does not answer: it is not waited for. Handing in takes 15 s at most."""
 RUN_AGAIN_S = 5.0
+
+
+def asking_users(counts: Mapping[str, int], user_classes: Iterable[type[Any]]) -> int:
+    """Count the users that ask a model, out of the numbers of users of each class."""
+    return sum(counts.get(found.__name__, 0) for found in llm_classes(user_classes))
 
 
 @dataclass(slots=True)
@@ -64,7 +70,13 @@ class Account:
 
     @property
     def users(self) -> int:
-        """Users that run there, as Locust knows them."""
+        """Users that run there and ask a model: the others get no share of what is to be issued."""
+        node = self.runner.clients.get(self.client_id)
+        return 0 if node is None else asking_users(node.user_classes_count, self.runner.environment.user_classes)
+
+    @property
+    def all_users(self) -> int:
+        """Users that run there, of whatever kind."""
         node = self.runner.clients.get(self.client_id)
         return 0 if node is None else int(node.user_count)
 
@@ -152,7 +164,7 @@ class Account:
             worker=self.name,
             host=self.hello.host,
             timestamp_source=self.hello.timestamp_source,
-            users=self.users,
+            users=self.all_users,
             in_flight=self.in_flight,
             output_tok_per_s=None if self.gone else self.speed.per_s,
             loop_lag_p99_ms=lag_p99_ms(taken),

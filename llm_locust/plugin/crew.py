@@ -37,9 +37,11 @@ class UserCounter(Protocol):
 class LocalCrew:
     """The crew of a local runner: the gate of this process."""
 
-    def __init__(self, issuer: Issuer, runner: UserCounter, asked: Asked) -> None:
+    def __init__(self, issuer: Issuer, runner: UserCounter, asking_users: Callable[[], int], asked: Asked) -> None:
+        """`asking_users` counts those of the runner's users that ask a model."""
         self._issuer = issuer
         self._runner = runner
+        self._asking_users = asking_users
         self.asked = asked
         self._dealer: Dealer | None = None
         self._number = -1
@@ -64,7 +66,7 @@ class LocalCrew:
     def open(self, at_ns: int, phase: str) -> None:
         """Open the gate, its shares by the users that are here."""
         assert self._dealer is not None
-        self._dealer.deal_anew(self._weights(self._runner.user_count))
+        self._dealer.deal_anew(self._weights(self._asking_users()))
         self._hand_over()
         self._issuer.open(at_ns, phase)
 

@@ -12,6 +12,7 @@ from llm_locust.outputs import WorkerFacts
 from llm_locust.outputs.live import WorkerNow
 from llm_locust.prompts.source import PromptError
 
+from .account import asking_users
 from .crew import LOCAL, Asked, LocalCrew
 from .health import HealthBooks, TokenSpeed, lag_p99_ms
 from .issuer import Issuer
@@ -65,8 +66,11 @@ class LocalTeam:
         except PromptError as error:
             return [str(error)]
         self._llm.health.take()
-        self._crew = LocalCrew(issuer, self._runner, self._asked)
+        self._crew = LocalCrew(issuer, self._runner, self._asking_users, self._asked)
         return []
+
+    def _asking_users(self) -> int:
+        return asking_users(self._runner.user_classes_count, self._environment.user_classes)
 
     def reset(self, part: int) -> None:
         """All numbers start again."""

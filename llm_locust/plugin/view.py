@@ -25,6 +25,7 @@ from .validity import Circumstances, judge, worst_of
 LATEST_S = 10
 """A second is written when every live worker has reported past it, at the latest after this time."""
 REMEMBERED_S = 600
+NOTHING_MEASURED = "nothing was measured: no request began in a window, ramps and warm-ups do not count"
 
 
 class Surroundings:
@@ -128,6 +129,8 @@ def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], findings: Sequen
     )
     at_large = judge({}, around)
     verdict = worst_of(verdicts, at_large.reasons)
+    if final and not verdicts and verdict.validity is Validity.VALID:
+        verdict = replace(verdict, validity=Validity.SUSPECT, reasons=(NOTHING_MEASURED,))
     verdict = replace(verdict, findings=(*findings, *team.sent_away(), *verdict.findings))
     if around.users_replaced:
         verdict = replace(verdict, findings=(*around.workers_lost, *verdict.findings))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -127,6 +128,19 @@ def test_shape_ends_after_its_last_stage_has_drained(lab: Lab, mode: str) -> Non
     assert run.wait(40) == 0, run.output
     steady = [row["stage"] for row in lab.rows() if row["phase"] == "steady"]
     assert {stage: steady.count(stage) for stage in steady} == {"users-2": 6, "users-4": 8}
+    assert_whole(lab, run.output, "finished")
+
+
+@pytest.mark.parametrize("mode", ["local", "two workers"])
+def test_warm_up_ends_beside_users_that_ask_nothing_and_users_that_die(lab: Lab, mode: str) -> None:
+    """Of six users two ask no model and two die in their first request: two are warm, and then it is measured."""
+    args = ("-u", "6", "-r", "6", "-t", "4")
+    env = {"FAKE_STREAM_S": "0.2"}
+    start = lab.local if mode == "local" else lab.forked
+    run = start(*args, env=env, file=Path(__file__).parent / "mixed_users.py")
+    run.wait()
+    steady = [row for row in lab.rows() if row["phase"] == "steady"]
+    assert len(steady) >= 10, run.output
     assert_whole(lab, run.output, "finished")
 
 

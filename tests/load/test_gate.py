@@ -202,6 +202,19 @@ def test_not_warm_while_users_are_missing(stand: Stand) -> None:
     assert not stand.tally("stage").warm
 
 
+def test_warm_without_a_user_that_died(stand: Stand) -> None:
+    """A user whose greenlet ended before its first request had: the stage must not wait for it for ever."""
+    died, *_ = stand.add_users(3)
+    stand.gate.begin_stage(order(users=3, warmup_requests_per_user=1))
+    stand.gate.open(0, WARMUP)
+    stand.greenlets[died].kill()
+    stand.run_until(int(0.3 * S))
+    assert not stand.tally("stage").warm
+    stand.gate.leave(died)
+    stand.gate.leave(died)
+    assert stand.tally("stage").warm
+
+
 def test_warm_in_an_open_loop_when_the_first_wave_has_ended(stand: Stand) -> None:
     """512 users are never all needed: warm is when what was in flight at the first end has ended."""
     stand.service_ns = lambda r: 1000 * MS if r.ticket.index == 3 else 180 * MS

@@ -12,6 +12,7 @@ from locust.event import Events
 from locust.runners import STATE_MISSING, STATE_RUNNING
 from locust.user import User
 
+from llm_locust.load.users import LLMUser
 from llm_locust.plugin import messages
 from llm_locust.plugin.account import ANSWER_S, Account
 from llm_locust.plugin.master import ASK_AGAIN_S, MasterTeam
@@ -23,8 +24,12 @@ from llm_locust.plugin.state import sources_of
 RUN_ID = "2026-run"
 
 
-class Chat(User):
+class Chat(LLMUser):
     """The locustfile's class."""
+
+
+class Web(User):
+    """Another one, which asks no model."""
 
 
 class Dispatcher:
@@ -45,6 +50,7 @@ class Runner:
 
     def __init__(self) -> None:
         self.clients: dict[str, Any] = {}
+        self.environment: Any = None
         self.state = STATE_RUNNING
         self.user_count = self.target_user_count = 4
         self.spawn_rate = 2.0
@@ -72,10 +78,10 @@ class Field:
     def __init__(self) -> None:
         self.at_s = 1000.0
         self.runner = Runner()
-        environment = SimpleNamespace(
+        environment = self.runner.environment = SimpleNamespace(
             runner=self.runner,
             events=Events(),  # type: ignore[no-untyped-call]  # Locust has no types for it
-            user_classes=[Chat],
+            user_classes=[Chat, Web],
             available_user_classes={"Chat": Chat},
             parsed_options=Namespace(class_picker=False),
         )
@@ -85,7 +91,9 @@ class Field:
 
     def connect(self, client_id: str) -> None:
         """Locust hears of a worker."""
-        self.runner.clients[client_id] = SimpleNamespace(id=client_id, user_count=2, state=STATE_RUNNING)
+        self.runner.clients[client_id] = SimpleNamespace(
+            id=client_id, user_count=3, user_classes_count={"Chat": 2, "Web": 1}, state=STATE_RUNNING
+        )
 
     def hello(self, client_id: str, **changed: Any) -> None:
         """A worker introduces itself."""
@@ -95,7 +103,7 @@ class Field:
             "pid": int(client_id[-1]),
             "timestamp_source": "kernel",
             "has_key": False,
-            "sources": sources_of([Chat]),
+            "sources": sources_of([Chat, Web]),
         }
         self.say(client_id, messages.HELLO, to_message(Hello(**{**fields, **changed})))
 
@@ -134,6 +142,14 @@ class Field:
         gevent.sleep(0)
 
 
+def test_share_of_a_worker_is_its_users_that_ask_a_model() -> None:
+    """Of three users one only fetches pages: a warm-up that waited for its first request would never end."""
+    field = Field()
+    field.begin("w1")
+    account = field.team.live()[0]
+    assert (account.users, account.all_users) == (2, 3)
+
+
 def test_worker_that_never_says_hello_is_sent_away_by_name() -> None:
     """A worker without the suite: no share, its users run elsewhere, the run says who it was."""
     field = Field()
@@ -151,8 +167,8 @@ def test_worker_that_never_says_hello_is_sent_away_by_name() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"sources": {"Other": "1"}}, "it runs another locustfile, without Chat"),
-        ({"sources": {"Chat": "1"}}, "its locustfile differs: the file of Chat is not the master's"),
+        ({"sources": {"Other": "1"}}, "it runs another locustfile, without Chat, Web"),
+        ({"sources": {"Chat": "1", "Web": "1"}}, "its locustfile differs: the file of Chat, Web is not the master's"),
         ({"version": "0.0.1"}, "it runs llm-locust 0.0.1"),
     ],
     ids=["other classes", "other text", "other version"],
