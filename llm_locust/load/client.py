@@ -148,7 +148,9 @@ class LLMClient:
 
     def close(self) -> None:
         """The user is gone: nobody waits for it any more, and its connection is closed. Never blocks."""
-        self._here.gate.leave(self._user)
+        if not self._left:
+            self._left = True
+            self._here.gate.leave(self._user)
         if self._http is not None:
             self._http.close()
             self._http = None
