@@ -18,16 +18,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lab import raise_priority, save, table
+from benchmarks.lab import ROOT, raise_priority, save, table
 from benchmarks.peers import PEERS, ours
 from benchmarks.peers.compare import ToolFailedError, ask, read
 from benchmarks.peers.environments import bin_of
-from benchmarks.peers.peer import Asked, Peer
+from benchmarks.peers.peer import Asked, Peer, make_tokenizer
 from benchmarks.venvs import NotInstallableError
 from tests.cases.expected import EXPECTED, Expected
 from tests.cases.streams import STREAMS
 from tests.mock_process import start_mock
-from tests.real.tiny_model import make_model
 
 TELLING = {
     "A02/V1": "HTTP 200 and [DONE], no token",
@@ -52,6 +51,7 @@ TELLING = {
 """Cases by the beginning of their name, and what each is."""
 STALLED = Expected(outcome="timeout_stall", source=None)
 LONG_MS = 5000
+RESULTS = ROOT / "benchmarks" / "results" / "truth.json"
 TOLERANCE_MS = 20.0
 ASKED_TOKENS = 8
 LIMIT_S = 75.0
@@ -77,7 +77,7 @@ class Answer:
 
     def right(self, expected: Expected) -> bool:
         """Judge it."""
-        if self.played < self.requests:
+        if not self.played:
             return False
         if expected.outcome != "ok":
             return not self.ok
@@ -112,12 +112,24 @@ def main() -> int:
     tools = given.tools.split(",")
     answers: list[Answer] = []
     with tempfile.TemporaryDirectory() as folder:
-        tokenizer = make_model(Path(folder) / "model")
+        tokenizer = make_tokenizer(Path(folder))
         for name in tools:
             answers += ask_all(TOOLS[name], cases, given.install.resolve(), tokenizer)
+    answers = [*kept(answers), *answers]
+    cases = [name for name in STREAMS if any(one.case == name for one in answers)]
     results = [{**asdict(one), "right": one.right(expected_of(one.case))} for one in answers]
     save("truth", {"answers": results}, *make_tables(cases, answers))
     return int(any(not one.right(expected_of(one.case)) for one in answers if one.tool == ours.PLAIN.name))
+
+
+def kept(fresh: list[Answer]) -> list[Answer]:
+    """Return the answers of an earlier run that this one did not ask for again: all of them take half an hour."""
+    if not RESULTS.exists():
+        return []
+    asked = {(one.case, one.tool) for one in fresh}
+    told = [{key: value for key, value in one.items() if key != "right"}
+            for one in json.loads(RESULTS.read_text())["answers"]]  # fmt: skip
+    return [Answer(**one) for one in told if (one["case"], one["tool"]) not in asked]
 
 
 def expected_of(case: str) -> Expected:
@@ -154,7 +166,7 @@ def ask_one(peer: Peer, programs: Path, case: str, tokenizer: Path) -> Answer:
         with start_mock("--profile", "fast", "--script", str(script)) as mock:
             raise_priority(mock.process.pid)
             asked = Asked(mock.url, tokenizer, folder, 1, requests, ASKED_TOKENS, ignore_eos=False)
-            ended = ask(peer, programs, asked, limit_s=LIMIT_S)
+            ended = ask(peer, programs, asked, limit_s=LIMIT_S, pin=False)
             played = [line for line in mock.lines() if line["outcome"] == "script"]
         asked_for = case, peer.name, requests, len(played), sent_ttft_ms(case, played)
         try:
@@ -170,7 +182,7 @@ def sent_ttft_ms(case: str, played: list[dict[str, Any]]) -> float | None:
     segments: list[float] = [at_ms for at_ms, data in STREAMS[case] if not data.startswith(b"<")]
     if right_ms is None or right_ms not in segments:
         return None
-    place = segments.index(right_ms)
+    place = segments.index(right_ms) + ("RAW" not in case)  # the player's own head comes first
     waits = [line["segment_send_ns"][place] - line["arrival_ns"] for line in played
              if len(line["segment_send_ns"]) > place]  # fmt: skip
     return sum(waits) / len(waits) / 1e6 if waits else None
@@ -183,7 +195,7 @@ def script_of(case: str) -> dict[str, Any]:
 
 def make_tables(cases: list[str], answers: list[Answer]) -> tuple[str, str]:
     """Make the table of answers, and how many of them are right."""
-    tools = list(dict.fromkeys(one.tool for one in answers))
+    tools = [peer.name for peer in TOOLS.values() if any(one.tool == peer.name for one in answers)]
     cells = {(one.case, one.tool): one for one in answers}
     rows = []
     for case in cases:

@@ -22,9 +22,8 @@ from benchmarks.lab import save, table
 from benchmarks.peers import PEERS, ours
 from benchmarks.peers.compare import Comparison, ToolFailedError, compare
 from benchmarks.peers.environments import bin_of, install
-from benchmarks.peers.peer import Peer, Spread
+from benchmarks.peers.peer import Peer, Spread, make_tokenizer
 from benchmarks.venvs import NotInstallableError
-from tests.real.tiny_model import make_model
 
 OURS = {"llm-locust": ours.WARM, "llm-locust-cold": ours.COLD}
 KINDS = ("mean", "p50", "p99")
@@ -49,7 +48,7 @@ def main() -> int:
         return 0
     found: list[Comparison] = []
     with tempfile.TemporaryDirectory() as name:
-        tokenizer = make_model(Path(name) / "model")
+        tokenizer = make_tokenizer(Path(name))
         for number in range(given.rounds):
             for peer in wanted.values():
                 if peer.name not in missing:

