@@ -132,3 +132,43 @@ def test_reports_of_sglang_and_vllm_are_read(tmp_path: Path) -> None:
     (tmp_path / "told.jsonl").write_text(json.dumps({**told, "completed": 1}) + "\n" + json.dumps(told) + "\n")
     assert PEERS["vllm"].read(tmp_path) == Said(7, 1, 140, ttft, itl, tpot)
     assert PEERS["sglang"].read(tmp_path) == PEERS["sglang-rust"].read(tmp_path) == Said(7, None, 140, ttft, itl, tpot)
+
+
+def write(folder: Path, name: str, told: Any) -> None:
+    """Write a made-up report."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(told))
+
+
+def test_reports_of_the_other_tools_are_read(tmp_path: Path) -> None:
+    """Made-up reports in their forms: other names, percentiles in rows, seconds, one ITL a request."""
+    one, two = {"mean": 50.0, "p50": 51.0, "p99": 52.0}, {"mean": 20.0, "p50": 21.0, "p99": 22.0}
+    avg = [{"avg": each["mean"], "p50": each["p50"], "p99": each["p99"]} for each in (one, two)]
+    counts = {"request_count": {"avg": 7.0}, "error_request_count": {"avg": 1.0}}
+    write(tmp_path, "a/profile_export_aiperf.json", {
+        **counts, "total_usage_completion_tokens": {"avg": 140.0}, "time_to_first_token": avg[0],
+        "inter_chunk_latency": avg[1], "inter_token_latency": avg[1],
+    })  # fmt: skip
+    assert PEERS["aiperf"].read(tmp_path / "a") == Said(7, 1, 140.0, one, two, two)
+
+    rows = [{"Percentiles": f"{rank}%", **{f"{metric} (ms)": each[f"p{rank}"] for metric, each in
+             (("TTFT", one), ("ITL", two), ("TPOT", two))}} for rank in (50, 99)]  # fmt: skip
+    means = {"Avg TTFT (ms)": 50.0, "Avg ITL (ms)": 20.0, "Avg TPOT (ms)": 20.0, "Avg Output Tokens": 20.0}
+    write(tmp_path, "e/benchmark_summary.json", {"Success Requests": 7, "Failed Requests": 1, **means})
+    write(tmp_path, "e/benchmark_percentile.json", rows)
+    assert PEERS["evalscope"].read(tmp_path / "e") == Said(7, 1, 140.0, one, two, two)
+
+    seconds = [{kind: value / 1000 for kind, value in each.items()} for each in (one, two)]
+    write(tmp_path, "g/told/run/D16_20_time_1s.json", {"aggregated_metrics": {
+        "num_completed_requests": 7, "num_error_requests": 1,
+        "stats": {"ttft": seconds[0], "tpot": seconds[1], "num_output_tokens": {"sum": 140.0}},
+    }})  # fmt: skip
+    assert PEERS["genai-bench"].read(tmp_path / "g") == Said(7, 1, 140.0, one, {}, two)
+
+    successes = [{"successful": {"mean": each["mean"], "percentiles": each}} for each in (one, two)]
+    write(tmp_path, "u/told.json", {"benchmarks": [{"metrics": {
+        "request_totals": {"successful": 7, "errored": 1, "incomplete": 0},
+        "output_token_count": {"successful": {"total_sum": 140.0}},
+        "time_to_first_token_ms": successes[0], "inter_token_latency_ms": successes[1],
+    }}]})  # fmt: skip
+    assert PEERS["guidellm"].read(tmp_path / "u") == Said(7, 1, 140.0, one, tpot_ms=two)
