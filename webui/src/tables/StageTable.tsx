@@ -113,7 +113,7 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
       : []),
   ];
   const isOpen = lines.some(({ fromSchedule }) => fromSchedule);
-  const few = lines.some((line) => shown.some((column) => cellOf(read, column, line).endsWith("*")));
+  const texts = lines.flatMap((line) => shown.map((column) => cellOf(read, column, line)));
   return (
     <>
       <Plain
@@ -127,7 +127,8 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
       />
       <Box sx={{ color: "text.secondary", fontSize: 12, mt: 0.5 }}>
         {[
-          few ? "* p99 of fewer than 100 samples." : "",
+          texts.some((text) => text.endsWith("*")) ? "* p99 of fewer than 100 samples." : "",
+          texts.some((text) => text.startsWith("≥")) ? "≥ arrivals were dropped at the stage's end: the true value is higher." : "",
           isOpen ? "" : "Closed loop: latencies count from each request's own start.",
           ...Object.entries(now.skipped).map(([stage, why]) => `${stage} was not run: ${why}.`),
         ]

@@ -41,6 +41,7 @@ export function Tiles({ now }: { now: Now }) {
   const of = (column: string) => (row ? read(row, column) : null);
   const isOpen = of("load") === "open loop";
   const ttft = (statistic: string) => (isOpen ? scheduled(`ttft_ms_${statistic}`) : `ttft_ms_${statistic}`);
+  const bound = isOpen && of("scheduled_lower_bounds") === 1 ? "≥" : "";
   const { recent } = now;
   const live = now.state === "running";
   const last = (text: string) => (live ? `last 10 s: ${text}` : "");
@@ -83,7 +84,7 @@ export function Tiles({ now }: { now: Now }) {
         small={last(isOpen ? two("ttft_scheduled_ms_p50", "ttft_scheduled_ms_p99") : two("ttft_ms_p50", "ttft_ms_p99"))}
         title={isOpen ? "TTFT from schedule" : "TTFT"}
         unit="ms"
-        value={`${threeDigits(of(ttft("p50")))} / ${threeDigits(of(ttft("p99")))}`}
+        value={["p50", "p99"].map((statistic) => `${bound}${threeDigits(of(ttft(statistic)))}`).join(" / ")}
       />
       <Tile
         help={now.formulas.tpot_ms_p50?.formula}

@@ -18,6 +18,7 @@ test("an open loop has a line from the schedule, with ≥ where arrivals were dr
   expect(screen.getByText("300*")).toBeTruthy();
   expect(screen.getByText("≥900*")).toBeTruthy();
   expect(screen.queryByText(/Closed loop/)).toBeNull();
+  expect(screen.getByText(/the true value is higher/)).toBeTruthy();
 });
 
 test("a stage that misses the SLO is dimmed and the best is marked", () => {
