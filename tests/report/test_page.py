@@ -15,12 +15,11 @@ from llm_locust.outputs.report import PLACEHOLDER, TEMPLATE, report_document, wr
 from llm_locust.outputs.report_run import load_run
 from llm_locust.plugin.pages import build_report
 from tests.report.runs import WrittenRun, written
-from tests.webui.browser import CHROMIUM, chromium, watched
+from tests.webui.browser import chromium, needs_chromium, watched
 from tests.webui.fake_run import HOSTILE, OPEN, SWEEP, FakeRun, FakeStage
 
 NAME = f"中文-{HOSTILE}</script>\u2028<!--"
 LABEL = f"<b>8</b> 用户 </script><script>window.hacked=1</script>{HOSTILE}"
-with_chromium = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a Chromium at {CHROMIUM}")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def test_template_when_it_is_looked_at() -> None:
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", template.partition("<body>")[2])
 
 
-@with_chromium
+@needs_chromium
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (1920, True)])
 def test_report_when_opened_from_the_disk(browser: Browser, hostile: WrittenRun, width: int, dark: bool) -> None:
     """All texts are shown as they are; nothing is run, fetched, or wider than the page."""
@@ -82,7 +81,7 @@ def test_report_when_opened_from_the_disk(browser: Browser, hostile: WrittenRun,
         assert LABEL[:8] in (seen.page.locator('[aria-label="TTFT by stage"] svg').text_content() or "")
 
 
-@with_chromium
+@needs_chromium
 def test_report_when_its_stage_table_is_read(browser: Browser, tmp_path: Path) -> None:
     """Stages that miss are greyed, the best is marked; price and tokens per GPU have their columns."""
     run = written(tmp_path)
@@ -97,7 +96,7 @@ def test_report_when_its_stage_table_is_read(browser: Browser, tmp_path: Path) -
         assert seen.cells("Stages")[0][-2:] == [f"{tok_per_s / 32:.1f}", f"{2.5 * 32 * 1e6 / 3600 / tok_per_s:.1f}"]
 
 
-@with_chromium
+@needs_chromium
 def test_report_when_the_load_was_open(browser: Browser, tmp_path: Path) -> None:
     """Latencies from the schedule have their chart and their lines."""
     run = written(tmp_path, FakeRun(OPEN))
@@ -106,7 +105,7 @@ def test_report_when_the_load_was_open(browser: Browser, tmp_path: Path) -> None
         assert [cells[0] for cells in seen.cells("Stages")][:2] == ["2 req/s", "from schedule"]
 
 
-@with_chromium
+@needs_chromium
 def test_report_when_printed(browser: Browser, tmp_path: Path) -> None:
     """On paper it is light, A4 on its side, and a few sheets."""
     run = written(tmp_path)

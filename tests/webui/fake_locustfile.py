@@ -1,10 +1,13 @@
 """A locustfile whose runs are made up (fake_run): the page's own tests need neither a server nor a clock.
 
-A second of the fake run passes every FAKE_TICK_S; FAKE_SKIP_S of them are there at the start.
+A second of the fake run passes every FAKE_TICK_S; FAKE_SKIP_S of them are there at the start. FAKE_RUN is JSON: the
+`plan` (sweep, open, night), the `facts` and the other values of FakeRun that differ from the usual, and the `label` of
+one long stage in place of a plan.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,14 @@ import llm_locust
 from llm_locust.outputs import Outputs, RunState
 from llm_locust.outputs.summary import FailureBook
 from llm_locust.plugin import web
-from tests.webui.fake_run import FakeRun, FakeStage, facts
+from tests.webui.fake_run import PLANS, FakeRun, FakeStage, facts
 
 TICK_S = float(os.environ.get("FAKE_TICK_S", "0.1"))
 SKIP_S = int(os.environ.get("FAKE_SKIP_S", "0"))
+RUN = json.loads(os.environ.get("FAKE_RUN", "{}"))
+FACTS = RUN.pop("facts", {})
+PLAN = PLANS[RUN.pop("plan", "sweep")]
+LABEL = RUN.pop("label", None)
 BOARD = web.Board()
 
 
@@ -48,12 +55,9 @@ class Play:
     def begin(self, run_id: str) -> None:
         """Play one run until it is over or stopped."""
         self.stop_playing()
-        names = dict(item.split("=", 1) for item in os.environ.get("FAKE_NAMES", "").split(";") if item)
-        run = FakeRun(**names)  # type: ignore[arg-type]
-        if stage := os.environ.get("FAKE_STAGE"):
-            run = FakeRun((FakeStage(stage, 8, 420, 28, seconds=900, failed_ratio=0.2),), **names)  # type: ignore[arg-type]
-        self.run = run
-        self.facts = facts(run_id, model=os.environ.get("FAKE_MODEL", "deepseek-r1"))
+        long = FakeStage(LABEL, 8, 420, 28, seconds=900, failed_ratio=0.2)
+        self.run = FakeRun((long,) if LABEL else PLAN, **RUN)
+        self.facts = facts(run_id, **FACTS)
         directory = Path(os.environ["FAKE_OUT"]) / run_id
         directory.mkdir()
         self.outputs = Outputs(self.facts, directory, print)

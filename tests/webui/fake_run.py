@@ -50,6 +50,12 @@ OPEN = (
     FakeStage("5 req/s", 512, 800, 45, rate_per_s=5, ok_per_s=5),
     FakeStage("10 req/s", 512, 2600, 80, rate_per_s=10, ok_per_s=7, failed_ratio=0.03),
 )
+"""The last one cannot keep up: what was due and not started by its end is dropped."""
+NIGHT = tuple(
+    FakeStage(f"{8 * n} users", 8 * n, 300 + 50 * n, 30 + n, seconds=2160, ok_per_s=0.4) for n in range(1, 21)
+)
+"""12 h in 20 stages."""
+PLANS = {"sweep": SWEEP, "open": OPEN, "night": NIGHT}
 
 
 def facts(run_id: str = "20260301-101500_deepseek-r1_ConcurrencySteps", **other: object) -> RunFacts:
@@ -77,6 +83,7 @@ class FakeRun:
     stages: tuple[FakeStage, ...] = SWEEP
     name: str = "chat"
     error: str = "the queue is full"
+    finish: str = "stop"
     workers: int = 2
     began_s: int = BEGAN_S
     seed: int = 7
@@ -190,6 +197,9 @@ class FakeRun:
                 for name in ("ttft", "ttft_scheduled", "tpot", "user_wait", "dispatch_lag"):
                     second.sample(f"{name}_ms", getattr(record, f"{name}_ns"))
                 second.samples("itl_ms", gaps)
+        if stage.rate_per_s and self._phase(stage, into + 1) == "drain" and phase == "steady":
+            dropped = int((stage.rate_per_s - stage.ok_per_s) * stage.seconds)
+            self.numbers.add_unstarted(stage.label, phase, [(1 + at) * NS // 10 for at in range(dropped)])
         for tally in (second, window):
             tally.counts["in_flight_ns"] += int(stage.users * 0.97 * NS)
         second.counts["in_flight_peak"] += stage.users
@@ -223,7 +233,7 @@ class FakeRun:
             "output_tokens": output_tokens,
             "output_tokens_requested": output_tokens,
             "outcome": Outcome.OK,
-            "finish_reason": "length" if random.random() < 0.8 else "stop",
+            "finish_reason": "length" if random.random() < 0.8 else self.finish,
             "http_status": 200,
             "slo_good": ttft_ns < 2e9,
             "ttft_scheduled_ns": None if wait_ns is None else ttft_ns + wait_ns,

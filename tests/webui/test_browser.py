@@ -2,64 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.webui.browser import CHROMIUM, Watched, chromium, fake_locust, watched
-from tests.webui.fake_run import HOSTILE
-
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a Chromium at {CHROMIUM}")
-
-CHARTS = (
-    "TTFT",
-    "TPOT and ITL",
-    "Tokens",
-    "Requests by outcome",
-    "Requests in flight and users",
-    "Lags of the generator",
-    "TTFT, share of requests",
-    "ITL, share of tokens",
+from tests.webui.browser import fake_locust, needs_chromium, watched
+from tests.webui.steps import (
+    CHARTS,
+    REFRESHED_MS,
+    TILES,
+    files_are_those_of_the_master,
+    numbers_are_those_of_the_file,
+    start,
+    until_stage,
 )
-TILES = ("Output", "OK requests", "In flight", "TTFT", "TPOT", "Goodput")
-REFRESHED_MS = 15_000
 
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One Chromium for all tests."""
-    with chromium() as found:
-        yield found
-
-
-def start(seen: Watched) -> None:
-    """Start a run from the form."""
-    page = seen.page
-    page.get_by_label("Number of users").fill("8")
-    page.get_by_label("Host").fill("http://sglang:30000")
-    page.get_by_label("Shape", exact=True).fill("ConcurrencySteps")
-    page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.get_by_role("tab", name="LLM", exact=True)).to_be_visible(timeout=REFRESHED_MS)
-
-
-def until_stage(seen: Watched, stage: str) -> None:
-    """Wait until a stage is in the table."""
-    row = seen.page.locator('table[aria-label="Stages"] tbody tr', has_text=stage).first
-    expect(row).to_be_visible(timeout=60_000)
-
-
-def three_digits(text: str) -> str:
-    """Show a number of stages.csv as the page does; written from docs, not from the page's code."""
-    if not text:
-        return "–"
-    value = float(text)
-    size = abs(value)
-    decimals = 0 if size >= 99.95 or value == 0 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
-    return f"{value:,.{decimals}f}"
+pytestmark = needs_chromium
 
 
 def test_form_has_our_options_in_groups_without_secrets(browser: Browser, tmp_path: Path) -> None:
@@ -79,7 +38,7 @@ def test_form_has_our_options_in_groups_without_secrets(browser: Browser, tmp_pa
 
 def test_run_from_the_form_moves_tiles_and_charts_and_ends_as_its_files(browser: Browser, tmp_path: Path) -> None:
     """Start, watch, reload, dark, stop, download: numbers equal stages.csv to the digits shown."""
-    with fake_locust(tmp_path, FAKE_SKIP_S="30") as url, watched(browser, url) as seen:
+    with fake_locust(tmp_path, skip_s=30) as url, watched(browser, url) as seen:
         page = seen.page
         start(seen)
         until_stage(seen, "8 users")
@@ -108,50 +67,9 @@ def test_run_from_the_form_moves_tiles_and_charts_and_ends_as_its_files(browser:
         files_are_those_of_the_master(seen, folder)
 
 
-def numbers_are_those_of_the_file(seen: Watched, folder: Path) -> None:
-    """Compare the stage table with stages.csv, digit by digit."""
-    with open(folder / "stages.csv", newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["phase"] == "steady" and row["name"] == "all"]
-    stages = [row for row in rows if row["stage"] != "run"]
-    table = seen.cells("Stages")
-    assert [cells[0] for cells in table] == [row["stage"] for row in stages]
-    for cells, row in zip(table, stages, strict=True):
-        columns = (
-            "ttft_ms_mean",
-            "ttft_ms_p50",
-            "ttft_ms_p99",
-            "tpot_ms_mean",
-            "tpot_ms_p50",
-            "tpot_ms_p99",
-            "itl_ms_p99",
-        )
-        assert [cell.rstrip("*") for cell in cells[8:15]] == [three_digits(row[column]) for column in columns]
-        assert cells[5:8] == [f"{int(row[c]):,}" for c in ("requests_ok", "requests_failed", "short_outputs")]
-        rates = ("request_throughput_per_s", "output_tok_per_s", "input_tok_per_s", "concurrency_mean", "goodput_per_s")
-        assert cells[17:22] == [three_digits(row[column]) for column in rates]
-        assert cells[1].split()[1] == row["validity"]
-    last = stages[-1]
-    assert seen.tile("Output") == three_digits(last["output_tok_per_s"])
-    assert seen.tile("TTFT") == f"{three_digits(last['ttft_ms_p50'])} / {three_digits(last['ttft_ms_p99'])}"
-
-
-def files_are_those_of_the_master(seen: Watched, folder: Path) -> None:
-    """Download each file from the LLM tab and from Locust's own download tab."""
-    page = seen.page
-    for name in ("requests.csv", "stages.csv", "timeline.csv", "summary.json", "run.conf"):
-        with page.expect_download() as download:
-            page.get_by_role("link", name=re.compile(f"^{re.escape(name)}")).click()
-        assert Path(download.value.path()).read_bytes() == (folder / name).read_bytes(), name
-    page.get_by_role("tab", name="Download Data").click()
-    link = page.get_by_role("link", name="LLM: stages.csv")
-    with page.expect_download() as download:
-        link.click()
-    assert Path(download.value.path()).read_bytes() == (folder / "stages.csv").read_bytes()
-
-
 def test_second_run_and_reset_begin_with_nothing_of_the_first(browser: Browser, tmp_path: Path) -> None:
     """A new run, and the part after a reset, show their own numbers only."""
-    with fake_locust(tmp_path, FAKE_SKIP_S="130") as url, watched(browser, url) as seen:
+    with fake_locust(tmp_path, skip_s=130) as url, watched(browser, url) as seen:
         page = seen.page
         start(seen)
         until_stage(seen, "32 users")
@@ -174,7 +92,7 @@ def test_second_run_and_reset_begin_with_nothing_of_the_first(browser: Browser, 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (1920, False), (1920, True)])
 def test_nothing_is_cut_off_or_scrolls_sideways(browser: Browser, tmp_path: Path, width: int, dark: bool) -> None:
     """The page is as wide as the window; tables scroll within themselves."""
-    with fake_locust(tmp_path, FAKE_SKIP_S="238") as url, watched(browser, url, width=width, dark=dark) as seen:
+    with fake_locust(tmp_path, skip_s=238) as url, watched(browser, url, width=width, dark=dark) as seen:
         start(seen)
         until_stage(seen, "64 users")
         expect(seen.page.get_by_label("Progress")).to_have_text("finished", timeout=REFRESHED_MS)
@@ -191,34 +109,9 @@ def test_nothing_is_cut_off_or_scrolls_sideways(browser: Browser, tmp_path: Path
             seen.picture(f"web-distributions-{look}", whole=True)
 
 
-def test_nothing_that_was_sent_is_run_by_the_page(browser: Browser, tmp_path: Path) -> None:
-    """Names, labels, models and messages with scripts in them are shown as they are."""
-    hostile = {
-        "FAKE_STAGE": HOSTILE,
-        "FAKE_MODEL": HOSTILE,
-        "FAKE_NAMES": f"error={HOSTILE};name={HOSTILE}".replace("=", "=", 1),
-    }
-    with fake_locust(tmp_path, FAKE_SKIP_S="120", **hostile) as url, watched(browser, url) as seen:
-        page = seen.page
-        start(seen)
-        expect(page.locator('table[aria-label="Failures"]')).to_contain_text(
-            "<script>window.hacked=1</script>", timeout=REFRESHED_MS
-        )
-        for title in ("TTFT", "TTFT, share of requests"):
-            chart = page.get_by_role("img", name=title, exact=True)
-            chart.scroll_into_view_if_needed()
-            chart.hover()
-            page.wait_for_timeout(200)
-        page.get_by_role("tab", name="LLM distributions").click()
-        page.get_by_role("img", name="TTFT by stage").hover()
-        page.wait_for_timeout(200)
-        assert page.evaluate("window.hacked") is None
-        assert page.locator("img[src=x]").count() == 0
-
-
 def test_page_says_when_the_master_does_not_answer(browser: Browser, tmp_path: Path) -> None:
     """Old numbers are not shown as fresh ones."""
-    with fake_locust(tmp_path, FAKE_SKIP_S="40") as url, watched(browser, url) as seen:
+    with fake_locust(tmp_path, skip_s=40) as url, watched(browser, url) as seen:
         start(seen)
         until_stage(seen, "8 users")
         seen.page.route("**/llm/live*", lambda route: route.fulfill(status=502, body="bad gateway"))

@@ -16,7 +16,7 @@ from llm_locust.outputs.sample import MOST, PER_STAGE, Sample
 from llm_locust.outputs.stages_csv import STAGES_COLUMNS, stage_line
 from llm_locust.outputs.summary import Failure
 from tests.outputs.records import WHOLE, changed
-from tests.webui.fake_run import FakeRun, FakeStage, facts
+from tests.webui.fake_run import NIGHT, FakeRun, facts
 
 
 def played(run: FakeRun, live: LiveHistory, seconds: int) -> None:
@@ -100,10 +100,7 @@ def test_texts_with_lone_surrogates_are_told() -> None:
 @pytest.mark.slow
 def test_answer_after_a_night_is_small_and_quick() -> None:
     """12 h with 20 stages: under 300 KB for a new page, under 100 ms of the master's time, no long hold of the hub."""
-    stages = tuple(
-        FakeStage(f"{8 * n} users", 8 * n, 300 + 50 * n, 30 + n, seconds=2160, ok_per_s=0.4) for n in range(1, 21)
-    )
-    run, live = FakeRun(stages), LiveHistory(facts(), "1")
+    run, live = FakeRun(NIGHT), LiveHistory(facts(), "1")
     longest_s = 0.0
     while not run.over:
         run.step(60)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.webui.browser import CHROMIUM, ROOT, chromium, free_port, locust, watched
+from tests.webui.browser import ROOT, free_port, locust, needs_chromium, watched
 from tests.webui.embedded import server
-from tests.webui.test_browser import three_digits
+from tests.webui.steps import numbers_are_those_of_the_file, until_stage
 
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a Chromium at {CHROMIUM}"),
-    pytest.mark.slow,
-    pytest.mark.timeout(180),
-]
-
-
+pytestmark = [needs_chromium, pytest.mark.slow, pytest.mark.timeout(180)]
 PACE = ("--ttft-ms", "60", "--itl-ms", "8")
 
 
-def test_run_of_a_master_with_two_workers_from_the_form(tmp_path: Path) -> None:
+def test_run_of_a_master_with_two_workers_from_the_form(browser: Browser, tmp_path: Path) -> None:
     """A wrong option is told beside the form; then a sweep runs, and its page ends as its files."""
     bound = str(free_port())
     distributed = ("--processes", "2", "--master-bind-port", bound, "--master-port", bound)
@@ -30,7 +23,6 @@ def test_run_of_a_master_with_two_workers_from_the_form(tmp_path: Path) -> None:
     with (
         server(*PACE) as host,
         locust(*flags, "--host", host) as url,
-        chromium() as browser,
         watched(browser, url) as seen,
     ):
         page = seen.page
@@ -40,7 +32,7 @@ def test_run_of_a_master_with_two_workers_from_the_form(tmp_path: Path) -> None:
         page.get_by_label("Input tokens").fill("64")
         page.get_by_label("Output tokens").fill("32")
         page.get_by_role("button", name="LLM: Verdict and report").click()
-        page.get_by_label("SLO").fill("ttft p99 < 2s")
+        page.get_by_label("SLO").fill("ttft p99 < 2s; goodput(ttft < 2s) > 50%")
         page.get_by_role("button", name="Start", exact=True).click()
         expect(page.get_by_text("--llm-hold")).to_be_visible(timeout=15_000)
         seen.picture("web-form-problem")
@@ -52,16 +44,32 @@ def test_run_of_a_master_with_two_workers_from_the_form(tmp_path: Path) -> None:
         expect(page.get_by_label("Progress")).to_have_text("finished", timeout=90_000)
         seen.picture("web-real-run", whole=True)
         folder = (tmp_path / "latest").resolve()
-        with open(folder / "stages.csv", newline="", encoding="utf-8") as file:
-            rows = [
-                r for r in csv.DictReader(file) if (r["phase"], r["name"]) == ("steady", "all") and r["stage"] != "run"
-            ]
         table = seen.cells("Stages")
-        assert [cells[0] for cells in table] == [row["stage"] for row in rows]
-        for cells, row in zip(table, rows, strict=True):
-            shown = {cell.rstrip("*") for cell in cells}
-            assert {three_digits(row[column]) for column in ("ttft_ms_p50", "tpot_ms_p50", "output_tok_per_s")} <= shown
+        assert [cells[0] for cells in table] == ["users-2", "users-4"]
+        numbers_are_those_of_the_file(seen, folder)
         assert all("✓" in cells[2] or "best" in cells[2] for cells in table), "the SLO is met"
         with page.expect_download() as download:
             page.get_by_role("link", name="requests.csv").click()
         assert Path(download.value.path()).read_bytes() == (folder / "requests.csv").read_bytes()
+
+
+def test_edit_of_users_in_a_hold_splits_its_stage(browser: Browser, tmp_path: Path) -> None:
+    """The users before and after the edit have a row each, and the page ends as its files."""
+    flags = ("-f", str(ROOT / "locustfiles/llm.py"), "--llm-out", str(tmp_path))
+    with server(*PACE) as host, locust(*flags) as url, watched(browser, url) as seen:
+        page = seen.page
+        page.get_by_label("Number of users").fill("4")
+        page.get_by_label("Host").fill(host)
+        fields = {"Rate": "12", "Hold": "20s", "Input tokens": "64", "Output tokens": "16"}
+        for label, text in {"Shape": "MixedLoad", **fields}.items():
+            page.get_by_label(label, exact=True).fill(text)
+        page.get_by_role("button", name="Start", exact=True).click()
+        until_stage(seen, "mixed")
+        page.get_by_role("button", name="Edit").click()
+        page.get_by_label("Number of users").fill("6")
+        page.get_by_role("button", name="Update").click()
+        until_stage(seen, "mixed-2")
+        expect(page.get_by_label("Progress")).to_have_text("finished", timeout=60_000)
+        table = [cells for cells in seen.cells("Stages") if cells[0] != "from schedule"]
+        assert [(cells[0], cells[2]) for cells in table] == [("mixed", "4"), ("mixed-2", "6")]
+        numbers_are_those_of_the_file(seen, (tmp_path / "latest").resolve())
