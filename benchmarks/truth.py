@@ -50,6 +50,7 @@ TELLING = {
 }
 """Cases by the beginning of their name, and what each is."""
 STALLED = Expected(outcome="timeout_stall", source=None)
+USUAL = '{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1764500000,"model":"deepseek-r1",'
 LONG_MS = 5000
 RESULTS = ROOT / "benchmarks" / "results" / "truth.json"
 TOLERANCE_MS = 20.0
@@ -189,8 +190,14 @@ def sent_ttft_ms(case: str, played: list[dict[str, Any]]) -> float | None:
 
 
 def script_of(case: str) -> dict[str, Any]:
-    """Return a case in the form of the script player."""
-    return {"segments": [[at_ms, data.decode("latin-1")] for at_ms, data in STREAMS[case]], "raw": "RAW" in case}
+    """Return a case in the form of the script player, with the fields that every server sends.
+
+    The cases leave them out; some tools take no event without them. A raw script keeps its own lengths.
+    """
+    raw = "RAW" in case
+    texts = [[at_ms, data.decode("latin-1")] for at_ms, data in STREAMS[case]]
+    segments = texts if raw else [[at_ms, text.replace('{"choices":', USUAL + '"choices":')] for at_ms, text in texts]
+    return {"segments": segments, "raw": raw}
 
 
 def make_tables(cases: list[str], answers: list[Answer]) -> tuple[str, str]:

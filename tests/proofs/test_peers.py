@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from benchmarks.lab import Sent
 from benchmarks.peers import PEERS
 from benchmarks.peers.compare import ToolFailedError, compared, read
-from benchmarks.peers.environments import bin_of
+from benchmarks.peers.environments import bin_of, install
 from benchmarks.peers.peer import Asked, Said
 from benchmarks.peers.tree import Ended, TreeUsage, run_tree
 from benchmarks.truth import Answer, expected_of, sent_ttft_ms
@@ -87,6 +88,15 @@ def test_a_tool_that_cannot_be_installed_keeps_its_reason(tmp_path: Path) -> Non
     (tmp_path / "vllm.reason").write_text("pip: no wheel\n")
     with pytest.raises(NotInstallableError, match="pip: no wheel"):
         bin_of(tmp_path, PEERS["vllm"])
+
+
+def test_a_failed_install_leaves_pips_reason_and_nothing_that_looks_installed(tmp_path: Path) -> None:
+    """A package that pip does not find, without asking any index."""
+    peer = replace(PEERS["vllm"], steps=(("--no-index", "--no-deps", "no-such-load-generator"),))
+    with pytest.raises(NotInstallableError, match="No matching distribution found for no-such-load-generator"):
+        install(tmp_path, peer)
+    with pytest.raises(NotInstallableError, match="No matching distribution found"):
+        bin_of(tmp_path, peer)
 
 
 def test_commands_name_only_the_address_they_were_given(tmp_path: Path) -> None:
