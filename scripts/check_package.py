@@ -44,7 +44,8 @@ def check_installed(work: Path) -> None:
     venv.create(home, with_pip=True)
     python = str(home / "bin" / "python")
     offline = ["--no-index", "--find-links", str(work / "wheels")]
-    run(python, "-m", "pip", "install", "--quiet", *offline, "llm-locust[tokenizers]", PIP_CONFIG_FILE=os.devnull, PIP_FIND_LINKS="")
+    install = (python, "-m", "pip", "install", "--quiet", *offline, "llm-locust[tokenizers]")
+    run(*install, PIP_CONFIG_FILE=os.devnull, PIP_FIND_LINKS="")
     check("installs without an index", True, platform.machine())
     written = run(str(home / "bin" / "llm-locust"), "init", str(work / "files"))
     check("init copies the locustfiles", (work / "files" / "llm.py").is_file(), written)
@@ -56,7 +57,8 @@ def check_installed(work: Path) -> None:
 
 def run(*command: str, **extra: str) -> str:
     """Run a command, `extra` added to its environment; return its output, or stop with it."""
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"} | extra)
+    variables = os.environ | {"PYTHONWARNINGS": "ignore"} | extra
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
     if done.returncode:
         sys.exit(f"FAILED: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
     return done.stdout
