@@ -199,8 +199,10 @@ def script_of(case: str) -> dict[str, Any]:
     The cases leave them out; some tools take no event without them. A raw script keeps its own lengths.
     """
     raw = "RAW" in case
-    texts = [[at_ms, data.decode("latin-1")] for at_ms, data in STREAMS[case]]
-    segments = texts if raw else [[at_ms, text.replace('{"choices":', USUAL + '"choices":')] for at_ms, text in texts]
+    segments: list[tuple[float, str]] = []
+    for at_ms, data in STREAMS[case]:
+        text = data.decode("latin-1")
+        segments.append((at_ms, text if raw else text.replace('{"choices":', USUAL + '"choices":')))
     return {"segments": segments, "raw": raw}
 
 
