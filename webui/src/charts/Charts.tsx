@@ -47,14 +47,16 @@ const WAITS: Line[] = [
   { name: "Loop lag, worst", column: "loop_lag_ms_max", colour: "purple", dash: "dotted" },
 ];
 
-function Framed({ children }: { children: ReactNode }) {
-  return <Paper sx={{ p: 1.5, minWidth: 0 }}>{children}</Paper>;
+/** `across` fills its row, where an odd number of charts would leave a hole. */
+function Framed({ children, across = false }: { children: ReactNode; across?: boolean }) {
+  return <Paper sx={{ p: 1.5, minWidth: 0, ...(across && { gridColumn: "1 / -1" }) }}>{children}</Paper>;
 }
 
 export function Charts({ history, dark }: { history: History; dark: boolean }) {
   const has = (line: Line | undefined) => line !== undefined && hasValues(series(history, line.column));
+  const isOpen = has(TTFT_SCHEDULED[0]);
   const chart = (title: string, unit: string, lines: Line[], mark?: { value: number; label: string }) => (
-    <Framed>
+    <Framed across={isOpen && lines === WAITS}>
       <TimeChart dark={dark} history={history} lines={lines.filter(has)} title={title} unit={unit} {...(mark && { mark })} />
     </Framed>
   );
@@ -64,7 +66,7 @@ export function Charts({ history, dark }: { history: History; dark: boolean }) {
   return (
     <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
       {chart("TTFT", "ms", TTFT)}
-      {has(TTFT_SCHEDULED[0]) && chart("TTFT from schedule", "ms", TTFT_SCHEDULED)}
+      {isOpen && chart("TTFT from schedule", "ms", TTFT_SCHEDULED)}
       {chart("TPOT and ITL", "ms", PER_TOKEN, READING_SPEED)}
       {chart("Tokens", "tok/s", tokens)}
       {chart("Requests by outcome", "req/s", REQUESTS)}

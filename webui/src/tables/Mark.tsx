@@ -38,17 +38,20 @@ export function Validity({ verdict }: { verdict: Verdict | null }) {
 const told = ({ clause, got, unit, passed }: SloClause) =>
   `${passed ? "✓" : "✕"} ${clause}: ${got === null ? "no sample" : `${threeDigits(got)} ${unit === "ratio" ? "" : unit}`}`;
 
+/** "ttft p99 < 2s" as "ttft p99", in one line. */
+const short = (clause: string) => (clause.split(/[<>(]/)[0] ?? "").trim().replaceAll(" ", "\u00a0");
+
 export function Slo({ clauses, best }: { clauses: SloClause[]; best: boolean }) {
   if (clauses.length === 0) return <>–</>;
   const missed = clauses.filter(({ passed }) => !passed);
   return (
     <Tooltip title={<Box sx={{ whiteSpace: "pre-line" }}>{clauses.map(told).join("\n")}</Box>}>
       {/* Several missed objectives take two lines rather than a column as wide as all of them. */}
-      <Box component="span" sx={{ display: "inline-block", maxWidth: { xs: 92, xl: 150 }, whiteSpace: "normal", lineHeight: 1.2, overflowWrap: "anywhere" }}>
+      <Box component="span" sx={{ display: "inline-block", maxWidth: { xs: 92, xl: 150 }, whiteSpace: "normal", lineHeight: 1.2 }}>
         {best ? (
           <Chip color="primary" label="best" size="small" sx={{ height: 20 }} />
         ) : missed.length ? (
-          `✕ ${missed.map(({ clause }) => clause.split(/[<>(]/)[0]?.trim() ?? "").join(", ")}`
+          `✕\u00a0${missed.map(({ clause }) => short(clause)).join(", ")}`
         ) : (
           "✓ met"
         )}

@@ -42,6 +42,14 @@ const GOODPUT: Shown[] = [
   ["", "share", "attainment_ratio", percent],
 ];
 
+/** Columns that are left out where no row has more than this to say. */
+const OPTIONAL: Record<string, number | null> = {
+  rate_requested_per_s: null,
+  short_outputs: 0,
+  goodput_per_s: null,
+  attainment_ratio: null,
+};
+
 /** A line of the table: a row of a stage, or its latencies from the schedule. */
 interface Line {
   row: StageRow;
@@ -88,9 +96,9 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
   const read = reader(now.columns);
   const all = [...stageFirst(now.rows), ...(withExcluded ? now.excluded : [])];
   const lines = linesOf(all, read);
-  const hasAny = (column: string) => all.some((row) => read(row, column) !== null);
+  const hasAny = (column: string) => all.some((row) => read(row, column) !== null && read(row, column) !== OPTIONAL[column]);
   const shown = [...COUNTS, ...LATENCIES, ...RATES, ...GOODPUT].filter(
-    ([, , column]) => !["rate_requested_per_s", ...GOODPUT.map(([, , name]) => name)].includes(column) || hasAny(column),
+    ([, , column]) => !(column in OPTIONAL) || hasAny(column),
   );
   const columns: Column<Line>[] = [
     { title: "Stage", cell: label, left: true },

@@ -29,7 +29,7 @@ test("a stage that misses the SLO is dimmed and the best is marked", () => {
   ];
   const { container } = render(<StageTable now={now(rows)} />);
   expect(container.querySelector("[data-marked]")?.textContent).toContain("best");
-  expect(container.querySelector("[data-dimmed]")?.textContent).toContain("✕ ttft p99");
+  expect(container.querySelector("[data-dimmed]")?.textContent).toContain("✕\u00a0ttft\u00a0p99");
 });
 
 test("a name with HTML in it is shown as it is", () => {
