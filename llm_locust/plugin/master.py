@@ -139,6 +139,7 @@ class MasterTeam:
         for label, count in self.crew.take_unissued().items():
             self.numbers.count(label, STEADY, UNISSUED, count)
         if not self._draining:
+            self._roster.mend()
             self.users_replaced = self.users_replaced or self._runner.user_count >= self._runner.target_user_count > 0
             self.crew.follow_users()
 

@@ -88,6 +88,26 @@ class Roster:
             if self._now_s() - self._stranger_since_s[client_id] >= HELLO_WAIT_S:
                 self._send_away(client_id, "it never said that it runs llm-locust")
 
+    def mend(self) -> None:
+        """Give users to workers that Locust hears and has forgotten.
+
+        It (2.47) takes a worker that misses heartbeats out of its dispatcher. The next heartbeat brings it back, except
+        where a message about users comes first: that one marks it as there, and it keeps the users that it had.
+        """
+        dispatcher = self._runner._users_dispatcher  # no public way (2.47)
+        if dispatcher is None or self._runner.state != STATE_RUNNING or not self._runner.spawning_completed:
+            return
+        dealt = {node.id for node in dispatcher._worker_nodes}
+        here = (node for node in list(self._runner.clients.values()) if node.state != STATE_MISSING)
+        forgotten = [node for node in here if node.id in self.accounts and node.id not in dealt]
+        for node in forgotten:
+            logger.warning(
+                "llm-locust: worker %s was out of sight and gets its users back", self.accounts[node.id].name
+            )
+            dispatcher.add_worker(node)
+        if forgotten:
+            self._deal_users()
+
     def unknown(self, client_id: str, run_id: str) -> None:
         """A worker that nobody here knows speaks of a run: it is another master's, and may load the same server."""
         if client_id not in self._sent_away and client_id not in self._runner.clients:
@@ -108,8 +128,12 @@ class Roster:
         if node is None or dispatcher is None:
             return
         dispatcher.remove_worker(node)
-        if self._runner.state == STATE_RUNNING and not dispatcher.dispatch_in_progress and self._runner.clients:
-            gevent.spawn(self._runner.start, self._runner.target_user_count, self._runner.spawn_rate)
+        if self._runner.state == STATE_RUNNING and self._runner.spawning_completed and self._runner.clients:
+            self._deal_users()
+
+    def _deal_users(self) -> None:
+        """Have Locust deal the users anew. (Its `dispatch_in_progress` stays true after a rebalancing, 2.47.)"""
+        gevent.spawn(self._runner.start, self._runner.target_user_count, self._runner.spawn_rate)
 
     def _send_away(self, client_id: str, reason: str) -> None:
         host, _, _ = client_id.rpartition("_")

@@ -72,11 +72,11 @@ class Locust:
         """Press Ctrl-C: the terminal sends it to forked workers, too."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def wait(self, timeout_s: float = 30.0) -> int:
+    def wait(self, timeout_s: float = 90.0) -> int:
         """Wait for its end; return its exit code."""
         return self.process.wait(timeout_s)
 
-    def wait_for(self, pattern: str, timeout_s: float = 20.0) -> str:
+    def wait_for(self, pattern: str, timeout_s: float = 60.0) -> str:
         """Wait until it has printed something; return the match."""
         found: list[str] = []
 

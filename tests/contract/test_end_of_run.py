@@ -125,7 +125,7 @@ def test_shape_ends_after_its_last_stage_has_drained(lab: Lab, mode: str) -> Non
     )
     env = {"FAKE_STREAM_S": "0.3"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
-    assert run.wait(40) == 0, run.output
+    assert run.wait() == 0, run.output
     steady = [row["stage"] for row in lab.rows() if row["phase"] == "steady"]
     assert {stage: steady.count(stage) for stage in steady} == {"users-2": 6, "users-4": 8}
     assert_whole(lab, run.output, "finished")

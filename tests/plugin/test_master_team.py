@@ -35,14 +35,18 @@ class Web(User):
 class Dispatcher:
     """Remembers who gets no users any more."""
 
-    dispatch_in_progress = False
-
     def __init__(self) -> None:
         self.removed: list[str] = []
+        self._worker_nodes: list[Any] = []
+
+    def add_worker(self, node: Any) -> None:
+        """Deal to it, too."""
+        self._worker_nodes.append(node)
 
     def remove_worker(self, node: Any) -> None:
         """Take it."""
         self.removed.append(node.id)
+        self._worker_nodes = [other for other in self._worker_nodes if other.id != node.id]
 
 
 class Runner:
@@ -52,6 +56,7 @@ class Runner:
         self.clients: dict[str, Any] = {}
         self.environment: Any = None
         self.state = STATE_RUNNING
+        self.spawning_completed = True
         self.user_count = self.target_user_count = 4
         self.spawn_rate = 2.0
         self._users_dispatcher = Dispatcher()
@@ -91,9 +96,11 @@ class Field:
 
     def connect(self, client_id: str) -> None:
         """Locust hears of a worker."""
-        self.runner.clients[client_id] = SimpleNamespace(
+        node = SimpleNamespace(
             id=client_id, user_count=3, user_classes_count={"Chat": 2, "Web": 1}, state=STATE_RUNNING
         )
+        self.runner.clients[client_id] = node
+        self.runner._users_dispatcher.add_worker(node)
 
     def hello(self, client_id: str, **changed: Any) -> None:
         """A worker introduces itself."""
@@ -220,6 +227,21 @@ def test_run_is_offered_to_a_worker_that_was_out_of_sight() -> None:
     assert field.sent_to("w2").count(messages.RUN) == 1
     field.say("w2", messages.READY, {"run": RUN_ID, "problem": ""})
     assert [account.name for account in field.team.live()] == ["box-2", "box-1"]
+
+
+def test_worker_that_locust_forgot_gets_its_users_back() -> None:
+    """Out of sight, then marked as there by a message about users: Locust's dispatcher does not know it any more."""
+    field = Field()
+    field.begin("w1", "w2")
+    node = field.runner.clients["w2"]
+    field.runner._users_dispatcher.remove_worker(node)
+    node.state = STATE_MISSING
+    field.pass_s(1, w1=1)
+    assert field.runner.started == []
+    node.state = STATE_RUNNING
+    field.pass_s(2, w1=1, w2=1)
+    assert [known.id for known in field.runner._users_dispatcher._worker_nodes] == ["w1", "w2"]
+    assert field.runner.started == [(4, 2.0)]
 
 
 def test_hung_worker_ends_the_drain_in_bounded_time_with_words() -> None:
