@@ -27,7 +27,15 @@ from llm_locust.prompts.source import PromptError
 
 from . import ctrl_c, equip, secrets, settings
 from .announce import plan_lines
-from .checks import host_problems, ignored_proxies, llm_classes, sender_problems, shape_named, start_problems
+from .checks import (
+    host_problems,
+    ignored_proxies,
+    llm_classes,
+    sender_problems,
+    shape_named,
+    shown_problems,
+    start_problems,
+)
 from .lead import Lead
 from .listener_errors import ListenerErrors
 from .local import LocalTeam
@@ -65,6 +73,8 @@ def begin(environment: Any) -> None:
     problems += _choose_shape(environment, found)
     if parsed.headless or parsed.autostart:
         problems += host_problems(found, environment.user_classes)
+    if environment.web_ui is not None or parsed.html_file:
+        problems += shown_problems(found)
     problems += start_problems(found, environment.user_classes, environment.shape_class)
     problems = problems or sender_problems(runner, found, environment.shape_class)
     if problems:

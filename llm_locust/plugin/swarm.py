@@ -17,7 +17,7 @@ from llm_locust.load.preflight import Preflight
 from llm_locust.outputs.console import Screen
 
 from . import settings
-from .checks import host_problems, of_form, sender_problems, shape_named, start_problems
+from .checks import host_problems, of_form, sender_problems, shape_named, shown_problems, start_problems
 from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
@@ -43,6 +43,7 @@ class SwarmCheck:
             return None
         typed = typed_options(self._environment.parsed_options, request.form.to_dict())
         found, problems = settings.read(typed)
+        problems += shown_problems(found)
         if self._environment.runner.state in (STATE_RUNNING, STATE_SPAWNING):
             return self._refusal(problems)  # an edit: the run goes on under its shape
         try:

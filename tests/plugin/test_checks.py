@@ -6,10 +6,11 @@ import resource
 from argparse import Namespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from llm_locust.load.shapes import ConcurrencySteps
-from llm_locust.plugin.checks import most_users, open_files_problem, sender_problems, shape_named
+from llm_locust.plugin.checks import most_users, open_files_problem, sender_problems, shape_named, shown_problems
 from llm_locust.plugin.settings import from_raw
 
 
@@ -33,6 +34,15 @@ def test_most_users_are_those_of_the_largest_stage() -> None:
     assert most_users(_settings(levels="8,64,16"), shape) == 64
     assert most_users(_settings(rate="5"), None) == 512
     assert most_users(_settings(), None) == 1
+
+
+def test_password_in_an_address_is_refused_where_a_page_would_show_it() -> None:
+    """Locust writes the address into its page, its answers and its report."""
+    found = msgspec.structs.replace(_settings(), hosts=("http://a:1", "http://user:canary@b:2"))
+    (problem,) = shown_problems(found)
+    assert problem.startswith("--host: the page would show the password in it")
+    assert "canary" not in problem
+    assert shown_problems(msgspec.structs.replace(found, hosts=("http://user@b:2",))) == []
 
 
 def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
