@@ -1,17 +1,15 @@
 """Starts real `locust` masters, workers and local runners, and reads what they leave behind.
 
-Every process has a session of its own and is ended by its id. Ports come from 21500–21599, one per test.
+Every process has a session of its own and is ended by its id. Each test has a port of its own.
 """
 
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,27 +17,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).parent.parent.parent
 FAKE = Path(__file__).parent / "fake_llm.py"
 LLM_FILE = ROOT / "locustfiles" / "llm.py"
 SPAWNED = "All users spawned|Spawning is complete"
 """What Locust prints when its users are there; the second where a worker was slow to say so."""
-_ports = itertools.cycle(range(21500 + os.getpid() % 50, 21600))
-
-
-def free_port() -> int:
-    """A port of this suite's range that nobody listens on."""
-    return next(port for port in _ports if _is_free(port))
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 class Locust:

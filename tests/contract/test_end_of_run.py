@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from .lab import LLM_FILE, SPAWNED, Lab, children_of, free_port, lives, locusts_requests, until
+from tests.ports import free_port
+
+from .lab import LLM_FILE, SPAWNED, Lab, children_of, lives, locusts_requests, until
 
 
 def assert_whole(lab: Lab, output: str, state: str) -> None:

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from .lab import Lab, Locust, free_port, until
+from tests.ports import free_port
+
+from .lab import Lab, Locust, until
 
 KEY = "sk-canary-7f3a"
 HEADER = "header-canary-51c8"

@@ -6,9 +6,6 @@ on a busy machine the server itself is late.
 
 from __future__ import annotations
 
-import itertools
-import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,22 +16,10 @@ from typing import Any
 
 from tests.contract.lab import ROOT, Lab, Locust, children_of
 from tests.mock_process import MockProcess, start_mock
+from tests.ports import free_port
 
 LLM = ROOT / "locustfiles" / "llm.py"
 HERE = Path(__file__).parent
-_ports = itertools.cycle(range(22310 + os.getpid() * 7 % 80, 22400))
-
-
-def free_port() -> int:
-    """A port of the proofs' range that nobody listens on."""
-    for port in _ports:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no port is free")
 
 
 class Stand(Lab):
@@ -42,7 +27,6 @@ class Stand(Lab):
 
     def __init__(self, folder: Path, mock: MockProcess) -> None:
         super().__init__(folder)
-        self.port = free_port()
         self.mock = mock
 
     def run(self, *args: str, workers: int = 0, file: Path = LLM, env: dict[str, str] | None = None) -> Locust:

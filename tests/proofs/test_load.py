@@ -14,8 +14,9 @@ import pytest
 
 from tests.contract.lab import Lab, until
 from tests.contract.test_web import Page
+from tests.ports import free_port
 
-from .stand import LLM, free_port, stand
+from .stand import LLM, stand
 
 SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "4")
 

@@ -17,9 +17,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.real.comparison import Line, table
 from tests.real.counters import Counters, growth, read_text, sums
-from tests.real.process import Process, free_port
+from tests.real.process import Process
 from tests.real.quickstart import Load, Run, quickstart
 
 _SETTLING_S = 10.0

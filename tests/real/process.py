@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -73,11 +72,3 @@ def wait_until_ready(process: Process, url: str, log: Path, limit_s: float, with
         time.sleep(0.25)
     how = f"ended with {process.returncode}" if process.poll() is not None else f"is not ready after {limit_s:.0f} s"
     raise AssertionError(f"{log.stem} {how}:\n{log.read_text(errors='replace')[-4000:]}")
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

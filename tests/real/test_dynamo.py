@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.real.comparison import table
 from tests.real.dynamo import SUBJECT
-from tests.real.process import free_port
 
 ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-dynamo"
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.webui.browser import ROOT, free_port
+from tests.ports import free_port
+from tests.webui.browser import ROOT
 
 
 @contextmanager

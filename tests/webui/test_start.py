@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.webui.browser import ROOT, free_port, locust
+from tests.ports import free_port
+from tests.webui.browser import ROOT, locust
 from tests.webui.embedded import server
 
 WITHOUT_HOST = "--host: User has no address to ask; give --host http://server:30000"
