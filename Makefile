@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.dev
 
-.PHONY: help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
+.PHONY: unit-rooms unit-cases unit-contract unit-proofs help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -35,8 +35,22 @@ types: $(STAMP)  ## mypy --strict
 contracts: $(STAMP)  ## which room may import which
 	$(BIN)/lint-imports
 
+# The tests in four parts: most of them wait for processes, so the parts run side by side. What is not in a part of
+# its own is in the first.
+PARTS := unit-rooms unit-cases unit-contract unit-proofs
+REST := tests/cases tests/contract tests/proofs tests/webui tests/real tests/truth
+
 unit: $(STAMP)   ## the tests, without the slow ones
-	$(BIN)/pytest -m "not slow"
+	$(MAKE) --no-print-directory -j $(words $(PARTS)) --output-sync=target $(PARTS)
+
+unit-rooms: $(STAMP)
+	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider $(REST:%=--ignore=%)
+unit-cases: $(STAMP)
+	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider tests/cases
+unit-contract: $(STAMP)
+	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider tests/contract
+unit-proofs: $(STAMP)
+	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider tests/proofs tests/webui tests/real tests/truth
 
 rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV=… for another Python
 	$(BIN)/pytest -q -m "not slow" tests/protocol tests/wire tests/measure tests/prompts tests/outputs
