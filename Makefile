@@ -41,16 +41,16 @@ PARTS := unit-rooms unit-cases unit-contract unit-proofs
 REST := tests/cases tests/contract tests/proofs tests/webui tests/real tests/truth
 
 unit: $(STAMP)   ## the tests, without the slow ones
-	$(MAKE) --no-print-directory -j $(words $(PARTS)) --output-sync=target $(PARTS)
+	$(MAKE) --no-print-directory --keep-going -j $(words $(PARTS)) --output-sync=target $(PARTS)
 
 unit-rooms: $(STAMP)
-	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider $(REST:%=--ignore=%)
+	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider $(REST:%=--ignore=%)
 unit-cases: $(STAMP)
-	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider tests/cases
+	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider tests/cases
 unit-contract: $(STAMP)
-	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider tests/contract
+	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider tests/contract
 unit-proofs: $(STAMP)
-	$(BIN)/pytest -q -m "not slow" -p no:cacheprovider tests/proofs tests/webui tests/real tests/truth
+	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider tests/proofs tests/webui tests/real tests/truth
 
 rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV=… for another Python
 	$(BIN)/pytest -q -m "not slow" tests/protocol tests/wire tests/measure tests/prompts tests/outputs
