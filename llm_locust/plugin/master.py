@@ -163,7 +163,8 @@ class MasterTeam:
 
     def deserted(self) -> bool:
         """Whether all that took part in the run are lost."""
-        return not self.live() and any(account.lost_s is not None for account in self._accounts.values())
+        took_part = [account for account in self._accounts.values() if account.ready]
+        return bool(took_part) and all(account.lost_s is not None for account in took_part)
 
     # ---- the drain (`drain.Drainable`) ----
 

@@ -289,6 +289,20 @@ def test_worker_that_falls_silent_loses_its_users() -> None:
     assert field.team.deserted()
 
 
+def test_run_is_not_deserted_by_workers_that_handed_in_and_went() -> None:
+    """One was lost, the other has given its account before it left."""
+    field = Field()
+    field.begin("w1", "w2")
+    del field.runner.clients["w1"]
+    field.pass_s(1, w2=1)
+    field.team.close(1800.0)
+    _hand_in(field, "w2")
+    del field.runner.clients["w2"]
+    field.pass_s(1)
+    assert field.team.lost()
+    assert not field.team.deserted()
+
+
 def test_worker_that_does_not_acknowledge_a_stage_is_not_waited_for() -> None:
     """It talks, but does not take the stage."""
     field = Field()
