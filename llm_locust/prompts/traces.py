@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from llm_locust.prompts.phrases import PHRASE_WORDS, Phrases, opened
 from llm_locust.prompts.ruler import ASSUMED, Ruler
@@ -141,6 +140,8 @@ def _mooncake_problem(row: MooncakeRow) -> str:
 
 def open_burstgpt(path: Path) -> Trace:
     """Read a BurstGPT trace; rows with no response tokens (failed there) are left out and counted."""
+    import pandas as pd  # a second of CPU in every process of a run, needed for this kind of file only
+
     try:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:
