@@ -2,8 +2,8 @@
 
     python -m benchmarks.truth --install DIR [--tools llm-locust,vllm] [--cases A02,A26]
 
-The embedded server plays one fault script, byte for byte, to each tool: one stream, two requests one after the other
-(one where a script is long). The right answers are those of the tests' own table of cases. A cell is right where
+The embedded server plays one fault script to each tool: one stream, two requests one after the other (one where a
+script is long). The right answers are those of the tests' own table of cases. A cell is right where
 success or failure is, the tokens of the successes are (where the server told their number), and the time to first
 token is, within 20 ms of what the server says it sent. A tool that reports nothing is right about a failure: it
 claims no success. Who is wrong is asked once more, and the better answer kept.
