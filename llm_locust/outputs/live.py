@@ -117,6 +117,8 @@ class LiveHistory:
 
     def answer(self, token: str = "") -> bytes:
         """Return JSON: what changed since the answer that had this token; everything for a token of another run."""
+        if self._adds == 0:  # begun, and nothing to show yet: pages of the run before drop what they have
+            return _encode({"token": self._token, "whole": True, "now": None})
         adds, changes = self._place(token)
         if adds == self._adds:
             return _encode({"token": self._token, "whole": False, "now": None})

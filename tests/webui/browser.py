@@ -109,7 +109,7 @@ class Watched:
 
     def __post_init__(self) -> None:
         self.page.on("console", lambda message: self._note(message.type == "error", f"console: {message.text}"))
-        self.page.on("pageerror", lambda error: self._note(True, f"error: {error}"))
+        self.page.on("pageerror", lambda error: self._note(True, f"error: {error.stack or error}"))
         self.page.on("response", lambda answer: self._note(answer.status >= 400, f"{answer.status} {answer.url}"))
 
     def _note(self, bad: bool, what: str) -> None:
@@ -150,6 +150,11 @@ def watched(
     seen = Watched(context.new_page())
     seen.page.set_default_timeout(PATIENCE_MS)
     seen.page.goto(url)
-    yield seen
-    context.close()
+    try:
+        yield seen
+    except Exception as error:
+        error.add_note("\n".join(["What the page complained of:", *seen.problems]))
+        raise
+    finally:
+        context.close()
     assert seen.problems == []

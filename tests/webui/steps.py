@@ -61,9 +61,12 @@ GOODPUT = ("goodput_per_s", "attainment_ratio")
 
 
 def numbers_are_those_of_the_file(seen: Watched, folder: Path) -> None:
-    """Compare the stage table and the tiles with stages.csv, digit by digit."""
-    stages = stages_of(folder)
+    """Compare the stage table and the tiles with stages.csv, digit by digit; the file has what ended first first."""
+    table = seen.cells("Stages")
+    order = [cells[0] for cells in table if cells[0] != "from schedule"]
+    stages = sorted(stages_of(folder), key=lambda row: order.index(row["stage"]))
     optional = {name: any(row[name] for row in stages) for name in ("rate_requested_per_s", *GOODPUT)}
+    optional["short_outputs"] = any(row["short_outputs"] != "0" for row in stages)
     columns = ["users", "rate_requested_per_s", "window_s", *COUNTS, *LATENCIES, *RATES, *GOODPUT]
     columns = [column for column in columns if optional.get(column, True)]
     wanted = []
@@ -74,9 +77,7 @@ def numbers_are_those_of_the_file(seen: Watched, folder: Path) -> None:
     head = seen.page.locator('table[aria-label="Stages"] thead th').all_inner_texts()
     first = 3 if head[2].startswith("SLO") else 2
     validity = str.maketrans("", "", "✓?✕ +0123456789")
-    shown = [
-        [cells[0], cells[1].translate(validity), *cells[first : first + len(columns)]] for cells in seen.cells("Stages")
-    ]
+    shown = [[cells[0], cells[1].translate(validity), *cells[first : first + len(columns)]] for cells in table]
     assert shown == wanted
     last = stages[-1]
     assert seen.tile("Output") == three_digits(last["output_tok_per_s"])

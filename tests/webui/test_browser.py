@@ -48,7 +48,6 @@ def test_run_from_the_form_moves_tiles_and_charts_and_ends_as_its_files(browser:
         assert [title for title in TILES if seen.tile(title) == shown[title]] == []
         assert seen.tile("Measurement").startswith("✓ VALID")
         expect(page.get_by_label("Progress")).to_contain_text("stage 3 of 4: 32 users")
-        seen.picture("web-live")
         with page.expect_response("**/llm/live*") as told:
             page.reload()
         until_stage(seen, "8 users")
@@ -58,7 +57,6 @@ def test_run_from_the_form_moves_tiles_and_charts_and_ends_as_its_files(browser:
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.locator("header button svg").last.click()
         page.wait_for_function("light => getComputedStyle(document.body).backgroundColor !== light", arg=light)
-        seen.picture("web-live-dark")
         page.locator("header button svg").last.click()
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_label("Progress")).to_have_text("stopped", timeout=REFRESHED_MS)
@@ -97,16 +95,14 @@ def test_nothing_is_cut_off_or_scrolls_sideways(browser: Browser, tmp_path: Path
         until_stage(seen, "64 users")
         expect(seen.page.get_by_label("Progress")).to_have_text("finished", timeout=REFRESHED_MS)
         assert seen.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        # Of the four looks two are kept for the documentation.
-        look = {(1280, False): "1280", (1920, True): "1920-dark"}.get((width, dark))
-        if look:
-            seen.picture(f"web-llm-{look}", whole=True)
+        if (width, dark) == (1920, True):  # of the four looks one is kept for the documentation
+            seen.picture("web-llm-1920-dark", whole=True)
         seen.page.get_by_role("tab", name="LLM distributions").click()
         expect(seen.page.get_by_role("img", name="TTFT against input length")).to_be_visible()
         expect(seen.page.get_by_text("ok requests of the measured windows")).to_be_visible()
         assert seen.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        if look:
-            seen.picture(f"web-distributions-{look}", whole=True)
+        if (width, dark) == (1280, False):
+            seen.picture("web-distributions", whole=True)
 
 
 def test_page_says_when_the_master_does_not_answer(browser: Browser, tmp_path: Path) -> None:

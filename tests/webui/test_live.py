@@ -31,6 +31,15 @@ def test_live_columns_are_of_the_metric_table() -> None:
     assert set(LIVE_COLUMNS) <= set(STAGE_COLUMNS)
 
 
+def test_answer_of_a_run_without_a_picture_yet_has_none() -> None:
+    """A page that asks between the start and the first picture is told that there is nothing, then everything."""
+    run, live = FakeRun(), LiveHistory(facts(), "1")
+    assert json.loads(live.answer()) == {"token": "1.0.0", "whole": True, "now": None}
+    played(run, live, 3)
+    first = json.loads(live.answer("1.0.0"))
+    assert (first["whole"], len(first["history"]["points"])) == (True, 3)
+
+
 def test_answer_is_whole_then_what_changed_then_nothing() -> None:
     """A reloaded page gets its past; a page that has read it gets the rest only."""
     run, live = FakeRun(), LiveHistory(facts(), "1")

@@ -27,7 +27,7 @@ requestAnimationFrame(look);
 
 def test_open_loop_counts_from_the_schedule_and_marks_lower_bounds(browser: Browser, tmp_path: Path) -> None:
     """Chart, lines and tile from the schedule, waits and lags; ≥ where arrivals were dropped, nowhere else."""
-    with fake_locust(tmp_path, 178, plan="open") as url, watched(browser, url) as seen:
+    with fake_locust(tmp_path, 178, plan="open") as url, watched(browser, url, width=1920) as seen:
         page = seen.page
         start(seen)
         until_stage(seen, "10 req/s")

@@ -75,7 +75,7 @@ export function timeAxis(fromMs: number, untilMs: number, dark: boolean) {
     min: fromMs,
     max: untilMs,
     splitNumber: 6,
-    axisLabel: { color: text, formatter: timeLabel(fromMs, untilMs), hideOverlap: true, alignMaxLabel: "right" as const, alignMinLabel: "left" as const },
+    axisLabel: { color: text, formatter: timeLabel(fromMs, untilMs), hideOverlap: true, padding: [0, 5], alignMaxLabel: "right" as const, alignMinLabel: "left" as const },
     axisLine: { lineStyle: { color: axis } },
     splitLine: { show: false },
   };

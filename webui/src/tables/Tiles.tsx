@@ -16,6 +16,9 @@ interface TileProps {
   help?: string | undefined;
 }
 
+/** Two figures of five digits are longer than a tile at its usual size. */
+const LONG = 14;
+
 function Tile({ title, unit, value, small, help }: TileProps) {
   return (
     <Tooltip title={help ?? ""}>
@@ -24,7 +27,7 @@ function Tile({ title, unit, value, small, help }: TileProps) {
           {title}
           {unit && <span> · {unit}</span>}
         </Typography>
-        <Typography component="div" data-part="value" noWrap sx={{ fontSize: 22, lineHeight: 1.45, fontVariantNumeric: "tabular-nums" }}>
+        <Typography component="div" data-part="value" noWrap sx={{ fontSize: typeof value === "string" && value.length > LONG ? 17 : 22, lineHeight: "32px", fontVariantNumeric: "tabular-nums" }}>
           {value}
         </Typography>
         <Typography color="text.secondary" component="div" data-part="small" noWrap sx={{ fontSize: 12, minHeight: 18 }}>
