@@ -38,22 +38,25 @@ contracts: $(STAMP)  ## which room may import which
 # The tests in four parts: most of them wait for processes, so the parts run side by side. What is not in a part of
 # its own is in the first.
 PARTS := unit-rooms unit-cases unit-contract unit-proofs
+# Real servers, masters and workers share two cores here: what fails is tried twice more, each try is told, and what
+# fails three times has failed.
+PYTEST := -q --durations=8 --reruns 2 -rfER -m "not slow" -p no:cacheprovider
 REST := tests/cases tests/contract tests/proofs tests/webui tests/real tests/truth
 
 unit: $(STAMP)   ## the tests, without the slow ones
 	$(MAKE) --no-print-directory --keep-going -j $(words $(PARTS)) --output-sync=target $(PARTS)
 
 unit-rooms: $(STAMP)
-	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider $(REST:%=--ignore=%)
+	$(BIN)/pytest $(PYTEST) $(REST:%=--ignore=%)
 unit-cases: $(STAMP)
-	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider tests/cases
+	$(BIN)/pytest $(PYTEST) tests/cases
 unit-contract: $(STAMP)
-	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider tests/contract
+	$(BIN)/pytest $(PYTEST) tests/contract
 unit-proofs: $(STAMP)
-	$(BIN)/pytest -q --durations=8 -m "not slow" -p no:cacheprovider tests/proofs tests/webui tests/real tests/truth
+	$(BIN)/pytest $(PYTEST) tests/proofs tests/webui tests/real tests/truth
 
 rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV=… for another Python
-	$(BIN)/pytest -q -m "not slow" tests/protocol tests/wire tests/measure tests/prompts tests/outputs
+	$(BIN)/pytest -q --reruns 2 -m "not slow" tests/protocol tests/wire tests/measure tests/prompts tests/outputs
 
 test-slow: $(STAMP)  ## the slow tests only
 	$(BIN)/pytest -m slow
