@@ -110,6 +110,14 @@ def _late_tokens(f: Figures) -> str | None:
     return f"{ratio:.1%} of tokens in late reads (> {LATE_TOKENS_MOST:.0%})" if ratio > LATE_TOKENS_MOST else None
 
 
+def _late_first_tokens(f: Figures) -> str | None:
+    """A p99 of TTFT is itself an upper bound where over 1 % of its samples are."""
+    late, of = f.count("ttft_upper_bounds"), f.count("ttft_ms_count")
+    if late <= LATE_TOKENS_MOST * of:
+        return None
+    return f"{late:,} of {of:,} TTFT are upper bounds (> {LATE_TOKENS_MOST:.0%}): their first tokens came in late reads"
+
+
 def _bundled_tokens(f: Figures) -> str | None:
     ratio = f.number("bundled_tokens_ratio") or 0.0
     if ratio <= BUNDLED_TOKENS_MOST:
@@ -228,6 +236,7 @@ def _perhaps_cached(f: Figures) -> str | None:
 INVALID_RULES: tuple[Rule, ...] = (_reports_missing, _totals, _broken_records, _worker_lost)
 SUSPECT_RULES: tuple[Rule, ...] = (
     _late_tokens,
+    _late_first_tokens,
     _bundled_tokens,
     _loop_lag,
     _dispatch_lag,

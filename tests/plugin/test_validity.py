@@ -56,6 +56,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         Validity.SUSPECT,
         "dispatch lag p99 51.0 ms (> 50.0 ms)",
     ),
+    "first tokens late": (
+        {"ttft_upper_bounds": 5, "ttft_ms_count": 400},
+        {},
+        Validity.SUSPECT,
+        "5 of 400 TTFT are upper bounds (> 1%): their first tokens came in late reads",
+    ),
     "send lag": (
         {"send_lag_ms_p99": 12.0, "ttft_ms_p50": 1000.0},
         {},
