@@ -70,12 +70,15 @@ export function valueAxis(name: string, dark: boolean) {
 
 export function timeAxis(fromMs: number, untilMs: number, dark: boolean) {
   const { text, axis } = look(dark);
+  const at = timeLabel(fromMs, untilMs);
+  // What only touches is no overlap to ECharts: blanks keep the times apart.
+  const apart = (ms: number) => `\u00a0${at(ms)}\u00a0`;
   return {
     type: "time" as const,
     min: fromMs,
     max: untilMs,
     splitNumber: 6,
-    axisLabel: { color: text, formatter: timeLabel(fromMs, untilMs), hideOverlap: true, padding: [0, 5], alignMaxLabel: "right" as const, alignMinLabel: "left" as const },
+    axisLabel: { color: text, formatter: apart, hideOverlap: true, alignMaxLabel: "right" as const, alignMinLabel: "left" as const },
     axisLine: { lineStyle: { color: axis } },
     splitLine: { show: false },
   };
