@@ -94,8 +94,11 @@ class Connection:
     def run(self) -> None:
         """Read until the client or the server closes."""
         try:
-            if self._tls is not None and not self._handshake(self._tls):
-                return
+            if self._tls is not None:
+                if not self._handshake(self._tls):
+                    return
+                # A client's last word of the handshake may bring its first request along.
+                self._parser.feed_data(self._decrypt(self._tls, b""))
             while self.open:
                 received = self._sock.recv(READ_BYTES)
                 if not received:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -309,6 +310,39 @@ def test_tls_streams_the_same(tmp_path: Path) -> None:
         one.send("/health", None, {"Connection": "close"})
         assert one.read().status == 200
         assert one.sock.recv(10) == b""  # a proper close_notify: SSLEOFError otherwise
+
+
+def test_tls_request_that_comes_with_the_end_of_the_handshake_is_answered(tmp_path: Path) -> None:
+    """A client may send its last word of the handshake and its first request in one segment."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.cert_chain_pems[0].write_to_path(cert)
+    certificate.private_key_pem.write_to_path(key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(context)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with (
+        start_mock(*FAST, "--tls-cert", str(cert), "--tls-key", str(key)) as mock,
+        socket.create_connection(("127.0.0.1", mock.port), timeout=5) as plain,
+    ):
+        tls = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                plain.sendall(outgoing.read())
+                incoming.write(plain.recv(65536))
+        tls.write(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        plain.sendall(outgoing.read())  # Finished and request together
+        answer = b""
+        while b"200 OK" not in answer:
+            incoming.write(plain.recv(65536))
+            try:
+                answer += tls.read(65536)
+            except ssl.SSLWantReadError:
+                continue
 
 
 def test_engine_profile_serves_and_caches_prefixes() -> None:
