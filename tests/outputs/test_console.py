@@ -168,6 +168,7 @@ stage     demand         measured  samples  verdict
 8 users   ttft p99 < 2s  1,560 ms       24  met
 64 users  ttft p99 < 2s  6,874 ms    1,234  MISSED
 64 users  itl p99 < 1s          –        0  MISSED
+64 users  errors < 5%      3.40 %    1,234  met
 Failures, all phases
 outcome        status  requests  first message
 server_error   200            4  模型 "x"␛[31m
@@ -190,6 +191,7 @@ def test_end_when_much_went_wrong() -> None:
             "64 users": (
                 Verdict("ttft p99 < 2s", "ttft_ms_p99", "ms", "< 2s", 6874.4, 1234, False),
                 Verdict("itl p99 < 1s", "itl_ms_p99", "ms", "< 1s", None, 0, False),
+                Verdict("errors < 5%", "error_ratio", "ratio", "< 5%", 0.034, 1234, True),
             ),
         },
         skipped={"128 users": "over 50 % of the requests failed"},

@@ -129,6 +129,7 @@ def test_open_when_the_run_dies_at_once(outputs: Outputs, directory: Path) -> No
         "seeds": {"run": 42},
         "versions": {"python": "3.11.9", "locust": "2.47.0"},
         "server": {"usage": True},
+        "lengths": [],
         "workers": [
             {
                 "worker": "w1",
