@@ -40,6 +40,7 @@ class FakeUser(LLMUser):
         ticket = here.gate.admit(self)
         timeline, start_ns = Timeline(), clock.now_ns()
         here.collector.opened(ticket, "/fake", timeline, start_ns)
+        print("fake stream begins", flush=True)
         outcome = Outcome.HTTP_ERROR if FAILS else Outcome.OK
         try:
             for _ in range(TOKENS):

@@ -6,6 +6,7 @@ Every process has a session of its own and is ended by its id. Each test has a p
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -24,6 +25,8 @@ FAKE = Path(__file__).parent / "fake_llm.py"
 LLM_FILE = ROOT / "locustfiles" / "llm.py"
 SPAWNED = "All users spawned|Spawning is complete"
 """What Locust prints when its users are there; the second where a worker was slow to say so."""
+STREAMING = "fake stream begins\n"
+"""What a fake user prints."""
 
 
 class Locust:
@@ -165,6 +168,16 @@ def until(condition: Callable[[], bool], timeout_s: float, what: Callable[[], st
         if time.monotonic() > ends:
             raise AssertionError(f"not within {timeout_s} s: {what()}")
         time.sleep(0.05)
+
+
+def most_at_once(rows: list[dict[str, str]]) -> int:
+    """How many requests were in flight at the same time, at most."""
+    changes = []
+    for row in rows:
+        start_s = float(row["start_epoch_s"])
+        changes += [(start_s, 1), (start_s + float(row["stream_end_ms"]) / 1000, -1)]
+    counts = itertools.accumulate(change for _, change in sorted(changes))
+    return max(counts, default=0)
 
 
 def locusts_requests(output: str) -> int:

@@ -121,7 +121,10 @@ def test_workers_take_disjoint_parts_of_the_same_file(lab: Lab, mock: MockProces
 
 @pytest.mark.parametrize(
     ("rows", "told"),
-    [(ROWS + 1, "prompts.jsonl: the file here has another content"), (None, "prompts.jsonl")],
+    [
+        (ROWS + 1, "prompts.jsonl: the file here has another content"),
+        pytest.param(None, "prompts.jsonl", marks=pytest.mark.slow),
+    ],
     ids=["another content", "no file"],
 )
 def test_worker_without_the_masters_file_is_named_and_nothing_is_sent(
@@ -140,6 +143,7 @@ def test_worker_without_the_masters_file_is_named_and_nothing_is_sent(
     assert mock.truth()["requests"] == 1  # the pre-flight's
 
 
+@pytest.mark.slow
 def test_worker_that_joins_with_another_file_is_sent_away(lab: Lab, mock: MockProcess) -> None:
     """The run goes on without it, and is not INVALID for it."""
     rows_of_growing_length(lab.folder)
@@ -230,6 +234,7 @@ def test_prompts_that_repeat_are_told_with_the_cached_share(lab: Lab) -> None:
     assert any(reason in told for told in lab.summary()["verdict"]["reasons"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flush", [True, False], ids=["flushed", "kept"])
 def test_cache_is_emptied_before_each_stage(lab: Lab, flush: bool) -> None:
     """One text for all: the first request of the second stage finds it in the cache only where nobody emptied it."""

@@ -35,7 +35,7 @@ def run_on(lab: Lab, server: MockProcess, *args: str, forked: bool = False) -> s
     return f"{run.output}\nexit code {code}"
 
 
-@pytest.mark.parametrize("forked", [False, True], ids=["local", "two workers"])
+@pytest.mark.parametrize("forked", [pytest.param(False, marks=pytest.mark.slow), True], ids=["local", "two workers"])
 def test_rows_are_what_the_server_completed(lab: Lab, mock: MockProcess, forked: bool) -> None:
     """Stop by run-time in mid-stream: the master's rows are the server's requests, tokens and all."""
     output = run_on(lab, mock, "-u", "6", "-r", "6", "-t", "4", forked=forked)

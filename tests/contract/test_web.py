@@ -18,7 +18,7 @@ import pytest
 
 from tests.ports import free_port
 
-from .lab import Lab, Locust, until
+from .lab import STREAMING, Lab, Locust, until
 
 KEY = "sk-canary-7f3a"
 HEADER = "header-canary-51c8"
@@ -26,6 +26,10 @@ HEADER = "header-canary-51c8"
 
 def _has_runs(lab: Lab, number: int) -> bool:
     return len(lab.runs) == number
+
+
+def _has_streams(run: Locust, number: int) -> bool:
+    return run.output.count(STREAMING) >= number
 
 
 class Page:
@@ -72,16 +76,16 @@ class Page:
         return int(next(row["num_requests"] for row in stats["stats"] if row["name"] == "Aggregated"))
 
 
-@pytest.mark.parametrize("forked", [False, True], ids=["local", "two workers"])
+@pytest.mark.parametrize("forked", [pytest.param(False, marks=pytest.mark.slow), True], ids=["local", "two workers"])
 def test_second_run_makes_a_second_set_of_files(lab: Lab, forked: bool) -> None:
     """Start, stop, start, stop: two runs with their own ids and rows; streams open at the stop are counted."""
     page = Page(lab, forked=forked, env={"FAKE_STREAM_S": "1"})
     for run in (1, 2):
         assert page.swarm()["success"]
         until(partial(_has_runs, lab, run), 20, lambda: page.locust.output)
-        time.sleep(2.5)
+        until(partial(_has_streams, page.locust, 6 * run), 60, lambda: page.locust.output)
         page.press("/stop")
-        until(lambda: lab.state() == "stopped", 20, lambda: page.locust.output)
+        until(lambda: lab.state() == "stopped", 60, lambda: page.locust.output)
     assert len({lab.summary(run)["run_id"] for run in (0, 1)}) == 2
     for run in (0, 1):
         rows = lab.rows(run)
@@ -91,7 +95,7 @@ def test_second_run_makes_a_second_set_of_files(lab: Lab, forked: bool) -> None:
         assert not [reason for reason in lab.summary(run)["verdict"]["reasons"] if "differ" in reason]
 
 
-@pytest.mark.parametrize("forked", [False, True], ids=["local", "two workers"])
+@pytest.mark.parametrize("forked", [pytest.param(False, marks=pytest.mark.slow), True], ids=["local", "two workers"])
 def test_reset_starts_all_numbers_again(lab: Lab, forked: bool) -> None:
     """After the reset button exactly those requests count that ended after it.
 

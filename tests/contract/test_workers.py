@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
-from .lab import SPAWNED, Lab, children_of, lives, locusts_requests, until
+import pytest
+
+from .lab import SPAWNED, Lab, children_of, lives, locusts_requests, most_at_once, until
 
 FINDING = "lost: last report at"
 
@@ -31,10 +35,7 @@ def test_worker_killed_in_mid_run_is_named_and_its_users_are_replaced(lab: Lab) 
     assert any("streams not accounted for" in finding for finding in summary["verdict"]["findings"])
     assert not [reason for reason in summary["verdict"]["reasons"] if "differ" in reason]
     left = next(worker["worker"] for worker in summary["workers"] if not worker["lost"])
-    late = [row for row in lab.rows() if row["worker"] == left]
-    last = max(float(row["start_epoch_s"]) for row in late)
-    in_last_second = {row["request_id"] for row in late if float(row["start_epoch_s"]) > last - 0.35}
-    assert len(in_last_second) == 4  # four users in the worker that is left
+    assert most_at_once([row for row in lab.rows() if row["worker"] == left]) == 4  # in the worker that is left
     assert len({row["request_id"] for row in lab.rows()}) == len(lab.rows())
 
 
@@ -64,6 +65,33 @@ def test_run_ends_when_its_last_worker_is_killed(lab: Lab) -> None:
     summary = lab.summary()
     assert (summary["state"], summary["verdict"]["validity"]) == ("aborted", "INVALID")
     assert "no worker is left" in master.output
+
+
+@pytest.mark.slow
+def test_worker_without_the_suite_is_sent_away_and_not_waited_for(lab: Lab) -> None:
+    """Locust gives it users like any other: after 10 s without a hello they run elsewhere, and the run names it."""
+    env = {"FAKE_STREAM_S": "0.2"}
+    master = lab.master("-u", "4", "-r", "4", "-t", "22", workers=1, env=env)
+    lab.worker(env=env)
+    master.wait_for(SPAWNED)
+    where = ("--worker", "--master-host", "127.0.0.1", "--master-port", str(lab.port))
+    stranger = subprocess.Popen(
+        [sys.executable, "-m", "locust", "-f", str(Path(__file__).parent / "stranger.py"), *where],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        master.wait_for("sent away: it never said that it runs llm-locust")
+        stranger.wait(30)
+        assert master.wait() == 0, master.output
+    finally:
+        if stranger.poll() is None:
+            stranger.kill()
+        stranger.wait()
+    assert any("sent away" in finding for finding in lab.summary()["verdict"]["findings"])
+    assert "waiting for" not in master.output
+    assert most_at_once(lab.rows()) == 4
 
 
 def test_worker_that_joins_late_takes_part_and_resets_nothing(lab: Lab) -> None:
@@ -114,7 +142,7 @@ def test_worker_of_another_version_is_refused_by_name(lab: Lab) -> None:
 def test_worker_without_the_key_is_refused_with_that_sentence(lab: Lab) -> None:
     """Keys are not sent: a worker needs its own, and is told so before any load."""
     key = "sk-canary-7f3a"
-    master = lab.master("-u", "1", "-t", "2", workers=1, env={"LOCUST_LLM_API_KEY": key})
+    master = lab.master("-u", "1", "--llm-requests", "2", workers=1, env={"LOCUST_LLM_API_KEY": key})
     worker = lab.worker()
     assert worker.wait() == 1
     assert "it has no API key, the master has one" in worker.output
