@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.dev
 
-.PHONY: unit-rooms unit-cases unit-contract unit-proofs help demo test test-slow soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
+.PHONY: unit-rooms unit-cases unit-contract unit-proofs help demo test test-slow truth soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -60,6 +60,9 @@ rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV
 
 test-slow: $(STAMP)  ## the slow tests only
 	$(BIN)/pytest -m slow
+
+truth: $(STAMP)  ## reported times against the sender's own: 400 streams, plain, under TLS, and with the hub held
+	$(BIN)/pytest -q -rs --reruns 1 -m slow tests/truth
 
 soak: $(STAMP)   ## ten minutes at time scale 60: memory that does not grow, nothing lost
 	$(BIN)/pytest -s -m slow tests/proofs/test_soak.py

@@ -22,6 +22,8 @@ from benchmarks.native import NotBuiltError, truth_server
 from tests.mock_process import start_mock
 
 TRIES = 3
+MOST_TAKEN_S = 0.5
+"""For so long other work may have the client's core in a run that is judged."""
 STREAMS = 400
 TTFT_MS, GAP_MS = 50.0, 20.0
 AUTHORITY = "authority.pem"
@@ -87,7 +89,7 @@ def run_undisturbed(attempt: Callable[[int], Reading]) -> Reading:
     """Run until a run is not disturbed by other work, at most three times."""
     for number in range(TRIES):
         reading = attempt(number)
-        if reading.notes["validity"] == "VALID" and reading.waited_s < 0.5:
+        if reading.notes["validity"] == "VALID" and reading.waited_s < MOST_TAKEN_S:
             return reading
         notes = reading.notes
         print(f"try {number + 1}: {notes['validity']} {notes['validity_reasons']}, error p99 "
@@ -115,6 +117,8 @@ def test_a_run_reports_what_the_server_sent(tmp_path: Path, tls: bool) -> None:
     its sending after the client's start.
     """
     reading = run_undisturbed(lambda number: run(tmp_path / str(number), tls=tls))
+    if reading.waited_s >= MOST_TAKEN_S:
+        pytest.skip(f"other work had the client's core for {reading.waited_s:.1f} s in the last of {TRIES} tries")
     assert_true(reading, "ttft_from_start_ms" if tls else "ttft_ms")
 
 
