@@ -199,7 +199,7 @@ def estimated_duration_s(stages: Sequence[Stage], request_s: float) -> float:
     return total_s
 
 
-PLAN_COLUMNS = ("stage", "users", "rate /s", "ends after", "warm-up", "start over", "input tokens", "output tokens")
+PLAN_COLUMNS = ("stage", "users", "rate /s", "ends after", "warm-up", "spread", "tokens in", "tokens out")
 
 
 def plan_rows(stages: Sequence[Stage]) -> list[tuple[str, ...]]:

@@ -34,7 +34,7 @@ def find_shape(name: str, own: Iterable[type[LoadTestShape]] = ()) -> type[LoadT
     title = next((title for title in names if name in (title, kebab(title))), None)
     if title is None:
         near = difflib.get_close_matches(kebab(name), [kebab(title) for title in names], n=2, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        hint = f"; did you mean {' or '.join(near)}?" if near else "."
         raise ValueError(f"there is no shape '{name}'{hint} Known: {', '.join(names)}")
     if title in known:
         return known[title]

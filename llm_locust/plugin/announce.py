@@ -32,8 +32,16 @@ def left_s(plan_s: float | None, run_time_s: float | None, elapsed_s: float) -> 
 def _end(stages: Sequence[Stage], run_time_s: float | None) -> str:
     if any(_is_endless(stage) for stage in stages):
         return "it runs until it is stopped" if run_time_s is None else f"it ends after {duration_text(run_time_s)}"
-    least = f"least duration: {duration_text(least_duration_s(stages))}; warm-ups by requests and drains come on top"
-    return least if run_time_s is None else f"{least}; it ends after {duration_text(run_time_s)} at the latest"
+    least = f"least duration: {duration_text(least_duration_s(stages))}; {_on_top(stages)} come on top"
+    if run_time_s is None or run_time_s < least_duration_s(stages):  # a soak's rows are made of it
+        return least
+    return f"{least}; it ends after {duration_text(run_time_s)} at the latest"
+
+
+def _on_top(stages: Sequence[Stage]) -> str:
+    """Name what lasts as long as the server makes it."""
+    counted = any(stage.requests is not None for stage in stages)
+    return "requests, warm-ups and drains" if counted else "warm-ups by requests and drains"
 
 
 def _is_endless(stage: Stage) -> bool:

@@ -17,8 +17,10 @@ import msgspec
 from locust import LoadTestShape
 from locust.runners import MasterRunner
 
-from llm_locust.load.plan import OPEN_LOOP_USERS
+from llm_locust.load.arrivals import trace_instants_ns
+from llm_locust.load.plan import OPEN_LOOP_USERS, plain_stage
 from llm_locust.load.shape_names import find_shape
+from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
 from llm_locust.load.users import LLMUser
 from llm_locust.measure.slo_grammar import SloError
@@ -48,11 +50,14 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     problems += _token_ids(settings, classes)
     problems += _objectives(settings, classes)
     if isinstance(shape, StagedShape):
-        problems += shape.problems(settings)
+        of_shape = shape.problems(settings)
+        problems += of_shape or _traces(settings, shape.plan(settings))
     elif "levels" in settings.given or "rates_per_s" in settings.given or "hold_s" in settings.given:
         problems.append("--llm-levels, --llm-rates and --llm-hold vary a shape's stages: add --llm-shape")
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
+    else:
+        problems += _traces(settings, [plain_stage(settings, spawn_rate=1.0)])
     return [*problems, *_out(settings)]
 
 
@@ -154,6 +159,18 @@ def _prompts(settings: Settings) -> Iterator[str]:
         library.of_stage(NOTHING)
     except PromptError as error:
         yield f"--llm-prompts: {error}"
+
+
+def _traces(settings: Settings, stages: Iterable[Stage]) -> list[str]:
+    """A stage that plays a trace needs one: prompts that come with instants."""
+    played = [stage for stage in stages if stage.arrivals is not None and stage.arrivals.law == "trace"]
+    try:
+        library = Library(settings)
+        without = [stage for stage in played if trace_instants_ns(library.of_stage(stage)) is None]
+    except PromptError:
+        return []  # told of by the prompts themselves
+    told = "--llm-prompts: a trace is to be played, and these have no instants; right is mooncake:PATH or burstgpt:PATH"
+    return [told] if without else []
 
 
 def _token_ids(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:

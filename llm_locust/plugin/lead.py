@@ -181,9 +181,11 @@ class Lead:
             findings=findings,
             started_s=self._writer.now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),
-            run_time_s=found.run_time_s,
+            run_time_s=run_time_s if isinstance(self._environment.shape_class, StagedShape) else found.run_time_s,
         )
         self.screen.plan(plan_lines(plan, found.run_time_s))
+        for finding in findings:
+            self.screen.say(finding)
         self._writer.begin(run)
         if refused:
             self._abort(run, "; ".join(refused))
@@ -196,7 +198,8 @@ class Lead:
         classes = llm_classes(self._environment.user_classes)
         try:
             library = self._llm.library_for(found)
-            said = (*library.notes(plan, classes), *estimates(self.found, library.least_tokens(plan, classes)))
+            said = (*library.notes(plan, classes), *library.unused(plan, classes))
+            said += estimates(self.found, library.least_tokens(plan, classes))
             return library.datasets(plan, classes), said, []
         except PromptError as error:
             return (), (), [str(error)]

@@ -120,6 +120,18 @@ class Library:
         used = self._used(stages, classes)
         return tuple(dict.fromkeys(note for source in used for note in getattr(source, "notes", ())))
 
+    def unused(self, stages: Iterable[Named], classes: Iterable[type[LLMUser]]) -> tuple[str, ...]:
+        """Say whose own prompts no option but a stage takes the place of: most shapes have lengths of their own."""
+        if "prompts" in self.settings.given:
+            return ()
+        of_stages = [source for source in map(self.of_stage, stages) if source is not None]
+        return tuple(
+            f"the prompts of {owner.__name__} are not used: the shape has lengths of its own; in a shape of yours "
+            'input_tokens = output_tokens = "" leaves them to the class'
+            for owner in classes
+            if owner.prompts is not None and any(source != self.adapt(owner.prompts) for source in of_stages)
+        )
+
     def datasets(self, stages: Iterable[Named], classes: Iterable[type[LLMUser]]) -> tuple[Dataset, ...]:
         """Return the files that the run takes prompts from."""
         found = [

@@ -243,7 +243,8 @@ def _given_items(settings: Settings, parsed: Namespace) -> Iterator[tuple[str, O
     """(name, value that may be seen, whether something was masked in it) of everything that was given."""
     forked = bool(getattr(parsed, "processes", None))
     for dest, name in _LOCUST_OPTIONS:
-        value = getattr(parsed, dest, None)
+        # Locust writes 1 user over what was not given; a shape that varies the users would refuse it in the repeat
+        value = settings.users if dest == "num_users" else getattr(parsed, dest, None)
         if not value or (dest == "expect_workers" and value == 1) or (forked and dest in _OF_A_MASTER):
             continue
         if dest == "host":

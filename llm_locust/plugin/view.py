@@ -25,6 +25,8 @@ from .validity import Circumstances, judge, worst_of
 LATEST_S = 10
 """A second is written when every live worker has reported past it, at the latest after this time."""
 REMEMBERED_S = 600
+OPENING = "opening"
+"""What a stage does until its gate opens: it is sent, and users come or go. Not a phase of any number."""
 NOTHING_MEASURED = "nothing was measured: no request began in a window, ramps and warm-ups do not count"
 
 
@@ -147,7 +149,7 @@ def progress_of(
     ran = sum(not applied.skipped for applied in conductor.applied)
     return Progress(
         stage=None if row is None else row.label,
-        phase="" if row is None else conductor.phase,
+        phase="" if row is None else conductor.phase if row.opened_ns is not None else OPENING,
         stage_number=ran,
         stages=ran + waiting,
         users=users,

@@ -106,13 +106,13 @@ def test_plan_is_printed_as_it_runs() -> None:
     ]  # fmt: skip
     assert rows[0] == {
         "stage": "baseline", "users": "1", "rate /s": "closed loop", "ends after": "10 requests",
-        "warm-up": "1 a user", "start over": "–", "input tokens": "512", "output tokens": "1024",
+        "warm-up": "1 a user", "spread": "–", "tokens in": "512", "tokens out": "1024",
     }  # fmt: skip
     assert rows[5] == {
         "stage": "rate-2", "users": "32", "rate /s": "2 poisson", "ends after": "5m", "warm-up": "the first requests",
-        "start over": "–", "input tokens": "1024", "output tokens": "2048",
+        "spread": "–", "tokens in": "1024", "tokens out": "2048",
     }  # fmt: skip
-    assert (rows[9]["input tokens"], rows[9]["output tokens"], rows[9]["users"]) == ("512-2048", "512-4096", "64")
+    assert (rows[9]["tokens in"], rows[9]["tokens out"], rows[9]["users"]) == ("512-2048", "512-4096", "64")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,12 @@ def test_plan_is_a_table_with_its_least_duration() -> None:
     assert end == "least duration: 1m1s; warm-ups by requests and drains come on top"
 
 
+def test_least_duration_names_the_requests_that_are_counted() -> None:
+    """Nobody knows how long ten requests take."""
+    counted = msgspec.structs.replace(HELD, hold_s=None, requests=10)
+    assert plan_lines([counted], None)[-1] == "least duration: 1s; requests, warm-ups and drains come on top"
+
+
 @pytest.mark.parametrize(
     ("stages", "run_time_s", "end"),
     [
@@ -35,8 +41,9 @@ def test_plan_is_a_table_with_its_least_duration() -> None:
             90.0,
             "least duration: 1m1s; warm-ups by requests and drains come on top; it ends after 1m30s at the latest",
         ),
+        ([HELD], 60.0, "least duration: 1m1s; warm-ups by requests and drains come on top"),
     ],
-    ids=["endless", "run time", "plan and run time"],
+    ids=["endless", "run time", "plan and run time", "a plan made of the run time"],
 )
 def test_end_of_the_plan_is_said(stages: list[Stage], run_time_s: float | None, end: str) -> None:
     """Who reads it knows when it will be over, or that it will not."""
@@ -67,7 +74,7 @@ def test_estimate_says_on_what_it_rests() -> None:
 def test_progress_of_the_last_stage_has_an_end() -> None:
     """A stage that has begun is not waiting any more, and its hold ends it."""
     conductor: Any = SimpleNamespace(
-        row=Applied(label="users-2", users=2),
+        row=Applied(label="users-2", users=2, opened_ns=1),
         applied=[Applied(label="users-1", users=1), Applied(label="users-2", users=2)],
         waiting=[HELD],
         phase="steady",
@@ -75,3 +82,15 @@ def test_progress_of_the_last_stage_has_an_end() -> None:
     )
     shown = progress_of(conductor, users=2, in_flight=2, elapsed_s=70.0, run_time_s=None)
     assert (shown.stage, shown.stage_number, shown.stages, shown.left_s) == ("users-2", 2, 2, 12.0)
+
+
+def test_stage_whose_gate_is_closed_is_opening() -> None:
+    """Its label stands already, and no phase: nothing of it drains."""
+    conductor: Any = SimpleNamespace(
+        row=Applied(label="users-2", users=2),
+        applied=[Applied(label="users-1", users=1, opened_ns=1), Applied(label="users-2", users=2)],
+        waiting=[HELD],
+        phase="drain",
+        left_s=lambda: 12.0,
+    )
+    assert progress_of(conductor, users=1, in_flight=0, elapsed_s=7.0, run_time_s=None).phase == "opening"

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import resource
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from llm_locust.load.shapes import ConcurrencySteps
-from llm_locust.plugin.checks import most_users, open_files_problem, sender_problems, shape_named, shown_problems
+from llm_locust.load.users import LLMUser
+from llm_locust.plugin.checks import (
+    most_users,
+    open_files_problem,
+    sender_problems,
+    shape_named,
+    shown_problems,
+    start_problems,
+)
 from llm_locust.plugin.settings import from_raw
 
 
@@ -52,3 +61,24 @@ def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPat
     assert sender_problems(local, _settings(levels="8,100"), shape_named("ConcurrencySteps", [])) == []
     problems = sender_problems(local, _settings(levels="8,101"), shape_named("ConcurrencySteps", []))
     assert [problem.split(",")[0] for problem in problems] == ["--users: 101 users need 201 open files"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "refused"),
+    [
+        ({"shape": "TraceReplay"}, True),
+        ({"arrivals": "trace"}, True),
+        ({"arrivals": "trace", "prompts": "text:x"}, True),
+        ({"shape": "TraceReplay", "prompts": "mooncake:{trace}"}, False),
+        ({"arrivals": "trace", "prompts": "mooncake:{trace}"}, False),
+        ({}, False),
+    ],
+)
+def test_trace_to_play_is_there_before_the_load(tmp_path: Path, raw: dict[str, str], refused: bool) -> None:
+    """Without one the schedule of every worker would fail when the gate opens, and the run would never end."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"timestamp": 0, "input_length": 8, "output_length": 4, "hash_ids": [1]}\n')
+    found = _settings(**{name: text.format(trace=trace) for name, text in raw.items()}, out=str(tmp_path))
+    shape = shape_named(found.shape, []) if found.shape else None
+    problems = start_problems(found, [LLMUser], shape)
+    assert [problem.split(":")[0] for problem in problems] == (["--llm-prompts"] if refused else [])

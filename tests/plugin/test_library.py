@@ -119,3 +119,13 @@ def test_tokenizer_that_cannot_be_opened_is_told_with_its_option() -> None:
     """As everything that is wrong before the load."""
     with pytest.raises(PromptError, match="--llm-tokenizer: 'nowhere' is neither a file"):
         Library(settings_of(tokenizer="nowhere"))
+
+
+def test_prompts_of_a_class_are_not_dropped_without_a_word() -> None:
+    """A stage's lengths take the place of a class's; the same ones, and an option that was given, need no word."""
+    bare = type("Bare", (LLMUser,), {})
+    said = Library(settings_of()).unused([stage(input_tokens="10", output_tokens="5")], [Own, bare])
+    assert [sentence.split(":")[0] for sentence in said] == ["the prompts of Own are not used"]
+    assert Library(settings_of()).unused([stage(input_tokens="300", output_tokens="30")], [Own]) == ()
+    assert Library(settings_of()).unused([stage()], [Own]) == ()
+    assert Library(settings_of(prompts="synthetic")).unused([stage(input_tokens="10")], [Own]) == ()

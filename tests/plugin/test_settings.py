@@ -282,3 +282,13 @@ def test_repeat_command_repeats_the_run() -> None:
     again, problems = settings.read(parse(*words[1:]))
     assert problems == []
     assert again == found
+
+
+def test_repeat_has_no_users_where_none_were_given() -> None:
+    """Locust writes 1 user over what was not given before a run begins; a shape that varies them refuses any."""
+    parsed = parse("-f", "x.py", "--llm-levels", "8,16")
+    found, _ = settings.read(parsed)
+    parsed.num_users = 1
+    kept, _ = settings.repeat_options(found, parsed)
+    assert kept == {"locustfile": "x.py", "llm-levels": "8,16"}
+    assert "--users" not in settings.repeat_command(found, parsed)
