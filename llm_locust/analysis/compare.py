@@ -142,7 +142,7 @@ def difference(first: Value, other: Value, better: Better) -> str | None:
         return None
     share = other / first - 1
     if abs(share) <= LEAST_DIFFERENCE:
-        return f"{share:+.1%} same".replace("%", " %")
+        return "same" if abs(share) < 0.0005 else f"{share:+.1%} same".replace("%", " %")
     word = "" if better == "none" else " better" if (share < 0) == (better == "low") else " worse"
     return f"{share:+.1%}".replace("%", " %") + word
 

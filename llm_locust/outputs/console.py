@@ -192,10 +192,19 @@ def _slo_table(verdicts: Mapping[str, Iterable[Verdict]]) -> Table:
     table = _plain_table("SLO", ("stage", "demand", "measured", "samples", "verdict"))
     for stage, clauses in verdicts.items():
         for clause in clauses:
-            measured = f"{numbers.three_digits(clause.got)} {'' if clause.got is None else clause.unit}".rstrip()
+            measured = _measured(clause)
             verdict = Text("met", "green") if clause.passed else Text("MISSED", "bold red")
             table.add_row(drawn(stage), drawn(clause.clause), measured, numbers.count(clause.n), verdict)
     return table
+
+
+def _measured(clause: Verdict) -> str:
+    """Return what an objective found, with its unit; a share in percent, as the demand has it."""
+    if clause.got is None:
+        return numbers.ABSENT
+    if clause.unit == "ratio":
+        return f"{numbers.three_digits(clause.got * 100)} %"
+    return f"{numbers.three_digits(clause.got)} {clause.unit}".rstrip()
 
 
 def _failure_table(failures: Iterable[Failure]) -> Table:

@@ -15,9 +15,11 @@ def count(value: Value) -> str:
 
 
 def three_digits(value: Value) -> str:
-    """Return about three digits: 0.402, 5.29, 52.9, 529, 5,288."""
+    """Return about three digits: 0.402, 5.29, 52.9, 529, 5,288; a whole number as it is."""
     if not isinstance(value, int | float):
         return ABSENT
+    if isinstance(value, int):
+        return f"{value:,}"
     size = abs(value)
     decimals = 0 if size >= 99.95 or value == 0 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
     return f"{value:,.{decimals}f}"
