@@ -107,7 +107,10 @@ class Histogram:
         return self._maximum if self._count else None
 
     def quantile(self, q: float) -> float | None:
-        """Return the nearest-rank quantile: its bin's middle clamped to [min, max]; None without a sample."""
+        """Return the nearest-rank quantile: its bin's middle clamped to [min, max], at the last rank the max itself.
+
+        None without a sample. (So a p99 of fewer than 100 samples is exact, and never below their mean.)
+        """
         return self.quantiles((q,))[0]
 
     def quantiles(self, qs: Sequence[float]) -> list[float | None]:
@@ -118,7 +121,10 @@ class Histogram:
         reached = self._bins.cumsum()
         ranks = [max(1, math.ceil(q * self._count)) for q in qs]
         bins = (reached.searchsorted(ranks) + self._first).tolist()
-        return [min(max(_MIDDLES[i], self._minimum), self._maximum) for i in bins]
+        return [
+            self._maximum if rank == self._count else min(max(_MIDDLES[i], self._minimum), self._maximum)
+            for i, rank in zip(bins, ranks, strict=True)
+        ]
 
     def merge(self, other: Histogram) -> None:
         """Add the samples of another histogram."""

@@ -123,3 +123,9 @@ def test_single_values_are_binned_in_batches() -> None:
         histogram.add(LOWEST + i)
     assert len(histogram._pending) == 1
     assert histogram.count == 3 * PENDING_LIMIT + 1
+
+
+def test_quantile_at_the_last_rank_is_the_largest_sample() -> None:
+    """A p99 of fewer than 100 samples is exact, so it is never below their mean."""
+    near = of([4_093_000_000, 4_093_100_000, 4_093_200_000])
+    assert near.quantile(0.99) == 4_093_200_000
