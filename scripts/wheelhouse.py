@@ -31,7 +31,7 @@ def main() -> int:
             if done.returncode:
                 return done.returncode
     print(f"{len(list(folder.glob('*.whl')))} wheels in {folder}/. On the machine without a network:")
-    print(f"  pip install --no-index --find-links {folder} llm-locust[tokenizers]")
+    print(f"  pip install --no-index --find-links {folder} 'llm-locust[tokenizers]'")
     return 0
 
 
