@@ -181,11 +181,12 @@ def _loop_sentence(picture: Picture) -> str:
 
 def _totals_sentence(picture: Picture) -> str:
     values = picture.snapshot.run.values
-    counts = ", ".join(
-        f"{numbers.count(values[name] or 0)} {word}"
+    ended = [
+        (int(values[name] or 0), word)
         for name, word in (("requests_ok", "ok"), ("requests_failed", "failed"), ("requests_unfinished", "unfinished"))
-    )
-    return f"Measured: {numbers.count(values['requests_started'] or 0)} requests: {counts}"
+    ]
+    counts = ", ".join(f"{numbers.count(number)} {word}" for number, word in ended)
+    return f"Measured: {numbers.count(sum(number for number, _ in ended))} requests: {counts}"
 
 
 def _slo_table(verdicts: Mapping[str, Iterable[Verdict]]) -> Table:
