@@ -91,6 +91,7 @@ def test_nothing_is_cut_off_or_scrolls_sideways(browser: Browser, tmp_path: Path
     with fake_locust(tmp_path, skip_s=238) as url:
         with watched(browser, url) as seen:
             start(seen)
+            until_stage(seen, "64 users")  # Locust keeps its answer "ready" for two seconds
         for width, dark in ((1280, False), (1280, True), (1920, False), (1920, True)):
             with watched(browser, url, width=width, dark=dark) as seen:
                 until_stage(seen, "64 users")

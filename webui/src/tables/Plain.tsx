@@ -32,15 +32,14 @@ const CELL = { whiteSpace: "nowrap", py: 0.5, fontSize: { xs: 12, xl: 12.5 }, fo
 export function Plain<Row>({ label, columns, rows, keyOf, dimmed, marked, empty }: PlainProps<Row>) {
   const air = columns.length > MOST_ROOMY ? TIGHT : ROOMY;
   const hasUnits = columns.some(({ unit }) => unit);
-  /** Words stand apart from a number before them; words at the end take the room that is left. */
+  /** Words stand apart from a number before them. */
   const sideOf = ({ left }: Column<Row>, place: number) => ({
     ...air,
     ...(left && place > 0 && !columns[place - 1]?.left && { pl: 3 }),
-    ...(left && place === columns.length - 1 && { width: "100%" }),
   });
   return (
     <TableContainer component={Paper} sx={{ overflowX: "auto" }}>
-      <Table aria-label={label} size="small">
+      <Table aria-label={label} size="small" sx={{ width: columns.length > MOST_ROOMY ? "100%" : "auto" }}>
         <TableHead>
           <TableRow>
             {columns.map((column, place) => (
