@@ -20,7 +20,7 @@ def _connect(server: Tester, trial: Trial) -> str:
     lowered = trial.error.lower()
     if "certificate" in lowered or "tls" in lowered or "ssl" in lowered:
         return f"{trial.error}. Give the authority with --llm-ca-file, or --llm-insecure to skip the check"
-    return f"{trial.error}. Is the server running, and --host right? --llm-wait-ready 10m waits for it"
+    return f"{trial.error}. Is the server running, and its address right? A run waits for it with --llm-wait-ready 10m"
 
 
 def _silent(server: Tester, trial: Trial) -> str:
@@ -32,7 +32,7 @@ def _silent(server: Tester, trial: Trial) -> str:
 
 def _rejected(server: Tester, trial: Trial) -> str:
     status = trial.flight.exchange.status
-    return f"HTTP {status}: {trial.error}. It is busy or still loading: --llm-wait-ready 10m waits for it"
+    return f"HTTP {status}: {trial.error}. It is busy or still loading: a run waits for it with --llm-wait-ready 10m"
 
 
 def _http(server: Tester, trial: Trial) -> str:

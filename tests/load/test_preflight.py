@@ -74,7 +74,7 @@ def test_unreachable_host_says_so() -> None:
     """Nobody listens."""
     problem = the_problem(look(NOBODY))
     assert problem.startswith(f"{NOBODY}/v1/chat/completions: cannot connect to 127.0.0.1:9: Connection refused")
-    assert "Is the server running, and --host right?" in problem
+    assert "Is the server running, and its address right?" in problem
 
 
 def test_unknown_name_says_so() -> None:
@@ -118,7 +118,7 @@ def test_dialect_is_doubted_when_the_path_is_missing() -> None:
         ("html", "unexpected content type text/html"),
         ("not_streamed", "a stream was asked for, a body of application/json came. Add --no-llm-stream"),
         ("rejected", "HTTP 429"),
-        ("unavailable", "--llm-wait-ready 10m waits for it"),
+        ("unavailable", "a run waits for it with --llm-wait-ready 10m"),
         ("http_error", "HTTP 500"),
         ("server_error", "server_error: "),
         ("aborted", "aborted: "),
