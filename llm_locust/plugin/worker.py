@@ -7,6 +7,7 @@ What a worker must know before it issues comes in messages that it acknowledges.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import Any
 
@@ -79,6 +80,19 @@ class Worker:
         ctrl_c.install(self._ctrl_c_is_ours)
         self._llm.health.start()
         self._greenlets = [gevent.spawn(self._say_hello), gevent.spawn(self._read_clock), gevent.spawn(self._tell)]
+        if self._environment.parsed_options.processes:
+            self._greenlets.append(gevent.spawn(self._look_after_master, os.getppid()))
+
+    def _look_after_master(self, master_pid: int) -> None:
+        """End with the master that forked this process, however that ended.
+
+        Locust (2.47) misses a master's heartbeats after 60 s, and never where there was none: the load would go on.
+        """
+        while os.getppid() == master_pid:
+            gevent.sleep(TELL_EVERY_S)
+        logger.error("llm-locust: the master is gone; this worker ends, its streams with it")
+        self._environment.process_exit_code = 1
+        gevent.spawn(self._go_unwanted)
 
     def _ctrl_c_is_ours(self) -> bool:
         """Processes forked by --processes get the terminal's Ctrl-C too; during a run the master decides."""

@@ -105,6 +105,18 @@ def test_signal_in_the_preflight_ends_all_processes_in_words(lab: Lab, number: s
     assert len(forked) == 2
 
 
+def test_forked_workers_end_with_their_master(lab: Lab) -> None:
+    """kill -9 of the master: no load goes on that nobody counts; what was written stays readable."""
+    run = lab.forked("-u", "2", "-r", "2", env={"FAKE_STREAM_S": "0.2"})
+    until(lambda: bool(lab.runs) and bool(lab.rows()), 60, lambda: run.output)
+    forked = list(children_of(run))
+    run.signal(signal.SIGKILL)
+    until(lambda: not any(lives(pid) for pid in forked), 20, lambda: run.output)
+    assert len(forked) == 2
+    assert lab.state() == "running"
+    assert set(lab.outcomes()) == {"ok"}
+
+
 def test_number_of_requests_is_exact_over_two_workers(lab: Lab) -> None:
     """--llm-requests 21 with 4 users on 2 workers: 21 measured requests, then the run ends by itself."""
     run = lab.forked("-u", "4", "-r", "4", "--llm-requests", "21", env={"FAKE_STREAM_S": "0.2"})
