@@ -108,7 +108,7 @@ def test_signal_in_the_preflight_ends_all_processes_in_words(lab: Lab, number: s
 def test_forked_workers_end_with_their_master(lab: Lab) -> None:
     """kill -9 of the master: no load goes on that nobody counts; what was written stays readable."""
     run = lab.forked("-u", "2", "-r", "2", env={"FAKE_STREAM_S": "0.2"})
-    until(lambda: bool(lab.runs) and bool(lab.rows()), 60, lambda: run.output)
+    until(lambda: lab.state() == "running" and bool(lab.rows()), 60, lambda: run.output)
     forked = list(children_of(run))
     run.signal(signal.SIGKILL)
     until(lambda: not any(lives(pid) for pid in forked), 20, lambda: run.output)
