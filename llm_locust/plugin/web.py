@@ -24,6 +24,7 @@ from llm_locust.outputs.live import LiveHistory
 from llm_locust.outputs.picture import Picture
 
 from .form import form_args
+from .web_state import StateTold
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ def register(environment: Any, board: Board, shapes: Sequence[str] = ()) -> None
     """Put our pages into Locust's web UI, in `init`: the server starts after it. ``shapes``: names for --llm-shape."""
     web_ui = environment.web_ui
     _add_routes(environment, board)
+    StateTold(environment).hook()
     reason = _why_not_ours(environment)
     if reason is None:
         # Locust serves the assets of `template_folder`, and its own where that has none; auth.html stays Locust's.
@@ -181,8 +183,9 @@ def _add_table(web_ui: Any, board: Board) -> None:
     def add_stages(response: Response) -> Response:
         if request.path.endswith("/stats/requests") and response.is_json and board.picture is not None:
             document = json.loads(response.get_data())
-            document.setdefault("extended_stats", []).append({"key": "llm", "data": _table_rows(board.picture)})
-            response.set_data(json.dumps(document))
+            others = [table for table in document.get("extended_stats", []) if table["key"] != "llm"]
+            document["extended_stats"] = [*others, {"key": "llm", "data": _table_rows(board.picture)}]
+            response.set_data(json.dumps(document))  # Locust keeps this answer for the others who ask
         return response
 
     web_ui.app.after_request(add_stages)
