@@ -52,11 +52,7 @@ class Outputs:
         self._stages = AppendFile(directory / "stages.csv")
         self._timeline = AppendFile(directory / "timeline.csv")
         self._stage_lines: dict[RowKey, str] = {}
-        self._once: dict[str, Callable[[], object]] = {
-            "run.conf": self._write_run_conf,
-            "locustfile": lambda: copy_locustfiles(self.run.locustfiles, self.directory),
-            "latest": lambda: point_latest(self.directory),
-        }
+        self._once: dict[str, Callable[[], object]] = self._beside_the_numbers()
 
     def open(self) -> None:
         """Make every file, so that a run that dies at once has left a trace."""
@@ -79,6 +75,7 @@ class Outputs:
     ) -> tuple[str, ...]:
         """Write the rest and the final summary; return one sentence for each file that is not whole on the disk."""
         self._take(rows, seconds)
+        self._write_once()
         for file in self._append_files:
             self._disk.attempt(file.path.name, file.close)
         self._disk.attempt("stages.csv", lambda: self._write_final_stages(picture))
@@ -104,11 +101,25 @@ class Outputs:
             self._timeline.append(timeline_line(self.run.run_id, second))
 
     def _flush_files(self, picture: Picture | None) -> None:
-        self._once = {name: write for name, write in self._once.items() if not self._disk.attempt(name, write)}
+        self._write_once()
         for file in self._append_files:
             self._disk.attempt(file.path.name, file.flush)
         self._write_summary(RunState.RUNNING, picture, durable=False)
         self._disk.tell(self._append_files)
+
+    def _beside_the_numbers(self) -> dict[str, Callable[[], object]]:
+        return {
+            "run.conf": self._write_run_conf,
+            "locustfile": lambda: copy_locustfiles(self.run.locustfiles, self.directory),
+            "latest": lambda: point_latest(self.directory),
+        }
+
+    def _write_once(self) -> None:
+        """Write what is written once and could not be so far; all of it again where somebody removed the directory."""
+        if not self.directory.is_dir():
+            self._disk.note_removed()
+            self._once = self._beside_the_numbers()
+        self._once = {name: write for name, write in self._once.items() if not self._disk.attempt(name, write)}
 
     def _write_final_stages(self, picture: Picture) -> None:
         """Write stages.csv as it is at the end: first the lines that it has, as a late report may have changed them."""

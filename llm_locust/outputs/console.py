@@ -163,7 +163,9 @@ def next_steps(picture: Picture, failures: Sequence[Failure], directory: Path) -
         steps.append(f"filter {directory / 'requests.csv'} by outcome to see every failed request with its message")
     if any(row.values["saturated"] for row in picture.snapshot.rows):
         steps.append("a SATURATED stage was held back by its users: raise -u, or take the rate as more than it carries")
-    return [*steps, f"repeat this run: locust --config {directory / 'run.conf'}"]
+    if (directory / "run.conf").is_file():
+        steps.append(f"repeat this run: locust --config {directory / 'run.conf'}")
+    return steps
 
 
 def _loop_sentence(picture: Picture) -> str:

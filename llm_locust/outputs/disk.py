@@ -21,6 +21,7 @@ class Disk:
         self._troubles: dict[str, str] = {}  # file name → what the system says, while it says so
         self._told: dict[str, str] = {}
         self._history: list[str] = []
+        self._removed = False
 
     def attempt(self, name: str, write: Callable[[], object]) -> bool:
         """Try to write a file and say whether that went well; an OSError is its trouble until it does."""
@@ -32,8 +33,15 @@ class Disk:
         self._troubles.pop(name, None)
         return True
 
+    def note_removed(self) -> None:
+        """Somebody removed the directory: it is said when its files have been tried again."""
+        self._removed = True
+
     def tell(self, files: Iterable[AppendFile]) -> None:
         """Say what is new since the last call: a trouble once, and once that it is over."""
+        if self._removed and not self._troubles:
+            self._announce(f"REMOVED by somebody: {self._directory}. It is there again, with all it held.")
+            self._removed = False
         fresh = {name: reason for name, reason in self._troubles.items() if name not in self._told}
         over = sorted(name for name in self._told if name not in self._troubles)
         if fresh:

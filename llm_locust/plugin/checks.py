@@ -193,12 +193,19 @@ def _objectives(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[st
         yield f"--llm-slo: {error}" if settings.slo else f"slo of a user class: {error}"
 
 
+LEAST_ROOM_BYTES = 2 * 1024 * 1024
+"""What a run of a minute leaves: report.html has 1 MB by itself."""
+
+
 def _out(settings: Settings) -> Iterator[str]:
     """The folder of the runs, or the nearest one that is there, must take files."""
     path = Path(settings.out).absolute()
     there = next(folder for folder in (path, *path.parents) if folder.exists())
     try:
-        with TemporaryFile(dir=there):  # root is told that it may write where nobody can
-            pass
+        with TemporaryFile(dir=there, buffering=0) as file:  # root is told that it may write where nobody can
+            written = file.write(bytes(LEAST_ROOM_BYTES))
     except OSError as error:
         yield f"--llm-out: {there} is not a folder that can be written to ({error.strerror})"
+    else:
+        if written < LEAST_ROOM_BYTES:
+            yield f"--llm-out: {there} has no room for the files of a run (No space left on device)"

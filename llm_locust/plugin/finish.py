@@ -15,6 +15,7 @@ class Result:
     """What an exit code is made of. `slo_met` is None without an SLO; `on_error` is Locust's --exit-code-on-error.
 
     `ok` and `failed` count requests of all phases; `other_errors` are Locust's own: of other users, of tasks.
+    `files_whole`: everything that was measured is on the disk.
     """
 
     invalid: bool
@@ -24,6 +25,7 @@ class Result:
     failed: int
     other_errors: bool = False
     aborted: bool = False
+    files_whole: bool = True
     on_error: int = 1
 
 
@@ -35,7 +37,7 @@ def exit_code(result: Result) -> int:
         return UNHANDLED_CODE
     if result.slo_met is False:
         return SLO_CODE
-    if result.aborted or not result.ok:
+    if result.aborted or not result.ok or not result.files_whole:
         return result.on_error or 1
     if result.slo_met is None and (result.failed or result.other_errors):
         return result.on_error

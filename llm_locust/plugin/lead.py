@@ -275,6 +275,7 @@ class Lead:
                 failed=failed,
                 other_errors=bool(self._runner.exceptions) or bool(self._runner.errors),
                 aborted=bool(run.aborted),
+                files_whole=not run.not_whole,
                 on_error=self._environment.parsed_options.exit_code_on_error,
             )
         )

@@ -16,7 +16,8 @@ from .objectives import Objectives
 
 @dataclass(slots=True)
 class Run:
-    """One run. `order.part` counts resets; `aborted` says why the suite ended it, `run_time_s` ends it before its plan.
+    """One run. `order.part` counts resets; `aborted` says why the suite ended it, `not_whole` what
+    is missing on the disk; `run_time_s` ends it before its plan.
 
     The flags follow its life: `test_started`, `told_estimate`, `ending` (asked to end by us), `drained`, `finished`
     (files are final).
@@ -40,3 +41,4 @@ class Run:
     finished: bool = False
     state: RunState = RunState.FINISHED
     aborted: str = ""
+    not_whole: tuple[str, ...] = ()

@@ -74,11 +74,11 @@ class Writer:
             picture = self._picture(run, final=True)
             new = self._take_new(run, self.epoch_s() + BEYOND_S)
             state = RunState.ABORTED if run.aborted else run.state
-            not_whole = run.outputs.close(picture, new.rows, new.seconds, state)
+            run.not_whole = run.outputs.close(picture, new.rows, new.seconds, state)
             self._show(run, picture, new, state)
             run.finished = True
         failures = run.outputs.failures.most_frequent_first()
-        self._screen.end(picture, failures, not_whole)
+        self._screen.end(picture, failures, run.not_whole)
         if run.aborted:
             self._screen.say(run.aborted)
         build_report(run.outputs.directory, self._screen.say)

@@ -205,9 +205,11 @@ def test_end_when_much_went_wrong() -> None:
     assert stream.getvalue().partition("Measured")[2] == END.partition("Measured")[2]
 
 
-def test_files_when_the_path_is_long() -> None:
+def test_files_when_the_path_is_long(tmp_path: Path) -> None:
     """A path is on one line, to be copied, however narrow the screen."""
-    directory = Path("/reports") / ("x" * 100)
+    directory = tmp_path / ("x" * 100)
+    directory.mkdir()
+    (directory / "run.conf").touch()
     shown = picture(OPEN, verdicts={RUN: StageVerdict(validity=Validity.SUSPECT)})
     stream = io.StringIO()
     Screen(stream, width=40).files([directory / "a.csv"], next_steps(shown, [Failure("cut", 200, 1, "")], directory))

@@ -313,13 +313,24 @@ def test_close_when_the_disk_stays_full(outputs: Outputs, directory: Path, monke
     assert read_requests(directory)["request_id"].tolist() == [1]
 
 
-def test_flush_when_the_directory_was_removed(outputs: Outputs, directory: Path) -> None:
-    """Somebody tidied up: the files are made again with all that they held."""
+@pytest.mark.parametrize("flushed", [True, False], ids=["in mid-run", "before the end"])
+def test_files_when_the_directory_was_removed(outputs: Outputs, directory: Path, flushed: bool) -> None:
+    """Somebody tidied up: every file is made again with all that it held, and that is told."""
+    said = Sayings()
+    outputs = Outputs(outputs.run, directory, said)
     outputs.open()
     outputs.flush(picture(FIRST), [WHOLE], [second(100)])
-    shutil.rmtree(directory)
-    outputs.flush(picture(FIRST), [BARE], [])
-    assert outputs.close(picture(FIRST), [], [], RunState.FINISHED) == ()
+    made = sorted(path.name for path in directory.iterdir())
+    shutil.rmtree(directory.parent)
+    rest = [BARE]
+    if flushed:
+        outputs.flush(picture(FIRST), rest, [])
+        rest = []
+    assert outputs.close(picture(FIRST), rest, [], RunState.FINISHED) == ()
+    assert said == [f"REMOVED by somebody: {directory}. It is there again, with all it held."]
+    assert read_summary(directory)["files"]["history"] == said
+    assert sorted(path.name for path in directory.iterdir()) == made
+    assert (directory.parent / "latest").resolve() == directory
     assert read_requests(directory)["request_id"].tolist() == [1, 2]
     assert read_timeline(directory)["epoch_s"].tolist() == [100]
     assert read_summary(directory)["state"] == "finished"

@@ -63,6 +63,19 @@ def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPat
     assert [problem.split(",")[0] for problem in problems] == ["--users: 101 users need 201 open files"]
 
 
+def test_folder_of_the_runs_has_room(tmp_path: Path) -> None:
+    """A disk that is all but full is told before the load, not by a run whose files are empty."""
+    found = _settings(out=str(tmp_path / "reports"))
+    assert start_problems(found, [LLMUser], None) == []
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * 1024, before[1]))  # the kernel takes 1 MB and no more
+    try:
+        problems = start_problems(found, [LLMUser], None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert problems == [f"--llm-out: {tmp_path} has no room for the files of a run (No space left on device)"]
+
+
 @pytest.mark.parametrize(
     ("raw", "refused"),
     [

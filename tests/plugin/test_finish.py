@@ -21,6 +21,7 @@ CASES = {
     "an exception in a listener": ({"unhandled": True}, 2),
     "a task's own exception": ({"other_errors": True}, 1),
     "a task's own exception, SLO met": ({"other_errors": True, "slo_met": True}, 0),
+    "files that lack something": ({"files_whole": False, "slo_met": True, "on_error": 0}, 1),
     "aborted": ({"aborted": True, "slo_met": True}, 1),
     "INVALID before everything": ({"invalid": True, "unhandled": True, "slo_met": False, "failed": 9}, 4),
     "unhandled before the SLO": ({"unhandled": True, "slo_met": False, "failed": 9}, 2),
