@@ -1,5 +1,7 @@
 """stages.csv: one line per stage, name and phase, written when nothing of the stage can change any more.
 
+At the end of the run the stages stand in the order of time: one that an edit by hand has split may end after its rest.
+
 Columns: run id, stage, name, phase, then the metric table's, then the verdict. The running stages are in summary.json.
 """
 
@@ -34,9 +36,10 @@ RowKey = tuple[str, str, str]
 
 
 def all_rows(snapshot: Snapshot) -> Iterator[StageRow]:
-    """Give every row in the order of the file: the measured windows, the rest, the whole run."""
-    yield from snapshot.rows
-    yield from snapshot.excluded
+    """Give every row in the order of the file: of each stage the measured window and the rest, then the whole run."""
+    shown = [*snapshot.rows, *snapshot.excluded]
+    for stage in dict.fromkeys([*snapshot.stages, *(row.stage for row in shown)]):
+        yield from (row for row in shown if row.stage == stage)
     yield snapshot.run
 
 

@@ -237,6 +237,17 @@ def test_stages_csv_when_a_late_report_changes_a_finished_stage(outputs: Outputs
     assert stages["requests_ok"].tolist() == [1234, 25, 8, 1258]
 
 
+def test_stages_csv_when_a_split_stage_ends_after_its_rest(outputs: Outputs, directory: Path) -> None:
+    """The final file follows time, whichever line could be written first."""
+    done, running = StageVerdict(validity=Validity.VALID, finished=True), StageVerdict(validity=Validity.VALID)
+    rest = replace(FIRST, stage="8 users-2")
+    outputs.open()
+    outputs.flush(picture(FIRST, rest, verdicts={"8 users": running, "8 users-2": done}), [], [])
+    assert read_stages(directory)["stage"].tolist() == ["8 users-2"]
+    outputs.close(picture(FIRST, rest, verdicts={"8 users": done, "8 users-2": done}), [], [], RunState.FINISHED)
+    assert read_stages(directory)["stage"].tolist() == ["8 users", "8 users", "8 users-2", "whole run"]
+
+
 def test_stages_csv_when_labels_are_hostile(outputs: Outputs, directory: Path) -> None:
     """A label or a reason is a text, whatever it starts with."""
     evil = replace(FIRST, stage="=1+1")
