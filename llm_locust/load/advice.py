@@ -9,6 +9,16 @@ from llm_locust.measure.record import Outcome
 
 Line = Callable[[Tester, Trial], str]
 
+# What helps against a failure of TLS, by words of OpenSSL's reason; the first that applies.
+_OF_TLS = {
+    "expired": "Renew it, or give --llm-insecure to skip the check",
+    "not valid for": "Ask by a name that it holds, or give --llm-insecure to skip the check",
+    "not trusted": "Give the authority with --llm-ca-file, or --llm-insecure to skip the check",
+    "certificate required": "Give the client's certificate with --llm-client-cert",
+    "alert": "The server refuses the handshake: it may want a certificate of the client, --llm-client-cert",
+}
+_NOT_TLS = "Is it plain HTTP? Then its address begins with http://"
+
 
 def advice(server: Tester, trial: Trial) -> str:
     """Return the line: where, what happened, what to do."""
@@ -17,10 +27,19 @@ def advice(server: Tester, trial: Trial) -> str:
 
 
 def _connect(server: Tester, trial: Trial) -> str:
-    lowered = trial.error.lower()
-    if "certificate" in lowered or "tls" in lowered or "ssl" in lowered:
-        return f"{trial.error}. Give the authority with --llm-ca-file, or --llm-insecure to skip the check"
-    return f"{trial.error}. Is the server running, and its address right? A run waits for it with --llm-wait-ready 10m"
+    reason = trial.error.rstrip(".")
+    hint = "Is the server running, and its address right? A run waits for it with --llm-wait-ready 10m"
+    if "TLS" in reason:
+        hint = next((told for words, told in _OF_TLS.items() if words in reason), _NOT_TLS)
+    return f"{reason}. {hint}"
+
+
+def _cut(server: Tester, trial: Trial) -> str:
+    if trial.flight.exchange.headers_ns is not None:
+        return _other(server, trial)
+    plain = server.endpoint.url.startswith("http://")
+    hint = "If it speaks TLS, its address begins with https://" if plain else "It took the request and closed"
+    return f"{trial.error}. {hint}"
 
 
 def _silent(server: Tester, trial: Trial) -> str:
@@ -37,14 +56,16 @@ def _rejected(server: Tester, trial: Trial) -> str:
 
 def _http(server: Tester, trial: Trial) -> str:
     status = trial.flight.exchange.status
+    if status is None:
+        return f"{trial.error}. Is --host an HTTP server? If it speaks TLS, its address begins with https://"
     if status in (401, 403):
         given = "refuses the API key" if server.options.api_key else "asks for an API key"
         return f"HTTP {status}: it {given} ({trial.error}). Set LOCUST_LLM_API_KEY or OPENAI_API_KEY to the right one"
     if status == 404:
         return _not_found(server, trial)
-    if status is not None and 300 <= status < 400:
+    if 300 <= status < 400:
         return f"HTTP {status}: it redirects, which is not followed. Give the address that it leads to as --host"
-    if status is not None and 200 <= status < 300:
+    if 200 <= status < 300:
         return f"{trial.error}, not the answer of an API. Is --host the server itself, and --llm-path right?"
     return f"HTTP {status}: {trial.error}"
 
@@ -75,6 +96,7 @@ def _other(server: Tester, trial: Trial) -> str:
 _TOLD: dict[Outcome, Line] = {
     Outcome.CONNECT_ERROR: _connect,
     Outcome.TIMEOUT_CONNECT: _connect,
+    Outcome.CUT: _cut,
     Outcome.TIMEOUT_FIRST_TOKEN: _silent,
     Outcome.TIMEOUT_STALL: _silent,
     Outcome.TIMEOUT_TOTAL: _silent,

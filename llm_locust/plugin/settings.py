@@ -18,6 +18,7 @@ from llm_locust.outputs.runconf import OptionValue
 from llm_locust.prompts.lengths import Length
 from llm_locust.prompts.registry import MADE
 from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix
+from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.types import Limits
 
 from . import options, values
@@ -180,6 +181,16 @@ def _missing_files(settings: Settings) -> Iterator[str]:
     for flag, path in (("--llm-ca-file", settings.ca_file), ("--llm-client-cert", settings.client_cert)):
         if path and not Path(path).is_file():
             yield f"{flag}: there is no file {path}"
+        elif path:
+            yield from _not_a_certificate(flag, path)
+
+
+def _not_a_certificate(flag: str, path: str) -> Iterator[str]:
+    right = "certificates" if flag == "--llm-ca-file" else "a certificate and its key"
+    try:
+        (TLSOptions(ca_file=path) if flag == "--llm-ca-file" else TLSOptions(client_cert=path)).context()
+    except ValueError as error:
+        yield f"{flag}: {error}; right is a PEM file with {right}"
 
 
 def _bad_hosts(hosts: tuple[str, ...]) -> Iterator[str]:

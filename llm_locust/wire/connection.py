@@ -45,12 +45,12 @@ class Connection:
 
     __slots__ = ("_sock", "peer", "raw", "reader", "tls", "used", "writer")
 
-    def __init__(self, sock: Any, tls: TLSStream | None) -> None:
+    def __init__(self, sock: Any, tls: TLSStream | None, address: tuple[Any, ...]) -> None:
         self._sock = sock
         self.raw: _socket.socket = sock._sock
         self.tls = tls
         self.used = False
-        host, port = sock.getpeername()[:2]
+        host, port = address[:2]  # the socket's own word is gone where the server has closed already
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         loop = get_hub().loop
         self.reader = loop.io(sock.fileno(), _READABLE)
@@ -110,10 +110,10 @@ def _connected(sock: Any, address: Any, origin: Origin, context: ssl.SSLContext 
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sock.connect(address)
     if context is None:
-        return Connection(sock, None)
+        return Connection(sock, None, address)
     tls = TLSStream(context, origin.host)
     tls.handshake(sock)
-    return Connection(sock, tls)
+    return Connection(sock, tls, address)
 
 
 def _addresses(origin: Origin) -> list[tuple[Any, ...]]:

@@ -40,7 +40,7 @@ class TLSOptions:
             context.verify_mode = ssl.CERT_NONE
         if self.client_cert is not None:
             try:
-                context.load_cert_chain(self.client_cert)
+                context.load_cert_chain(self.client_cert, password=_no_passphrase)
             except (OSError, ssl.SSLError) as error:
                 raise ValueError(f"client certificate {self.client_cert}: {_reason(error)}") from None
         context.set_alpn_protocols(["http/1.1"])
@@ -108,7 +108,14 @@ class TLSStream:
             sock.sendall(self._outgoing.read())
 
 
+def _no_passphrase() -> str:
+    """Refuse a key that is encrypted: OpenSSL would ask the terminal, and everything would stand still."""
+    raise OSError("its key is encrypted; give it without a passphrase")
+
+
 def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason.lower().replace("_", " ") if error.reason else "not in PEM form"
     return error.strerror or str(error)
 
 

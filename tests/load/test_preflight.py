@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import gevent
 import pytest
 import trustme
 from gevent.server import StreamServer
+from gevent.ssl import SSLContext
 
 from llm_locust.load.options import AskOptions
 from llm_locust.load.preflight import Preflight, preflight
@@ -222,6 +225,50 @@ def test_certificate_is_named_when_nobody_vouches_for_it(tmp_path: Path) -> None
         trusting = WireTransport(TLSOptions(ca_file=str(ca)))
         assert preflight(replace(options, host=url), "openai-chat", trusting).problems == ()
     assert "--llm-ca-file" in problem
+
+
+@pytest.mark.parametrize(
+    ("server", "scheme", "told"),
+    [
+        ("expired", "https", "certificate has expired. Renew it, or give --llm-insecure"),
+        ("other name", "https", "certificate is not valid for '127.0.0.1'. Ask by a name that it holds, or give"),
+        ("other authority", "https", "unable to get local issuer certificate. Give the authority with --llm-ca-file"),
+        ("wants a certificate", "https", "certificate required. Give the client's certificate with --llm-client-cert"),
+        ("plain", "https", "TLS: wrong version number. Is it plain HTTP? Then its address begins with http://"),
+        ("good", "http", "If it speaks TLS, its address begins with https://"),
+        ("no http", "http", "Is --host an HTTP server? If it speaks TLS, its address begins with https://"),
+    ],
+)
+def test_what_helps_against_a_failure_of_tls_is_told(tmp_path: Path, server: str, scheme: str, told: str) -> None:
+    """Each in its own words: an authority's file helps only where the authority is at fault."""
+    authority, context = trustme.CA(), SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    issuer = trustme.CA() if server == "other authority" else authority
+    name = "example.org" if server == "other name" else "127.0.0.1"
+    issued = datetime(2020, 1, 1, tzinfo=UTC)
+    ends = issued + timedelta(days=1 if server == "expired" else 100_000)
+    issuer.issue_cert(name, not_before=issued, not_after=ends).configure_cert(context)
+    if server == "wants a certificate":
+        context.verify_mode = ssl.CERT_REQUIRED
+        authority.configure_trust(context)
+
+    def answer(sock: Any, _: Any) -> None:
+        if server in ("plain", "no http"):
+            sock.sendall(b"220 mail.example.org ESMTP\r\n")
+            gevent.sleep(0.1)
+            return
+        try:
+            context.wrap_socket(sock, server_side=True)
+        except OSError:
+            sock.close()
+
+    with serving(answer) as url:
+        transport = WireTransport(TLSOptions(ca_file=str(tmp_path / "ca.pem")))
+        options = AskOptions(host=url.replace("http://", f"{scheme}://"), body=BodyOptions(model=MODEL))
+        problem = the_problem(preflight(options, "openai-chat", transport))
+    assert told in problem
+    assert "None" not in problem
+    assert ".." not in problem
 
 
 def test_server_that_is_not_ready_is_waited_for() -> None:

@@ -150,6 +150,16 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_files_that_hold_no_certificate_are_told_before_any_request() -> None:
+    """Both, with what belongs into them; not one request after another."""
+    _, problems = settings.read(parse("--llm-ca-file", __file__, "--llm-client-cert", __file__))
+    assert problems == [
+        f"--llm-ca-file: CA file {__file__}: no certificate or crl found; right is a PEM file with certificates",
+        f"--llm-client-cert: client certificate {__file__}: not in PEM form; "
+        "right is a PEM file with a certificate and its key",
+    ]
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 import trustme
+from cryptography.hazmat.primitives import serialization
 
 from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.transport import WireTransport
@@ -131,6 +132,19 @@ def test_files_at_fault_are_named() -> None:
         TLSOptions(client_cert="/nowhere/c.pem").context()
     with pytest.raises(ValueError, match=f"CA file {__file__}: "):
         TLSOptions(ca_file=__file__).context()
+
+
+def test_encrypted_key_is_refused_instead_of_asking_the_terminal(tmp_path: Path) -> None:
+    certificate = CA.issue_cert("user@example.org")
+    key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"passphrase"),
+    )
+    (tmp_path / "client.pem").write_bytes(locked + certificate.cert_chain_pems[0].bytes())
+    with pytest.raises(ValueError, match=r"client\.pem: its key is encrypted; give it without a passphrase"):
+        TLSOptions(client_cert=str(tmp_path / "client.pem")).context()
 
 
 def test_plain_server_is_a_connect_error_when_tls_is_asked_for() -> None:
