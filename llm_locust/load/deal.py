@@ -49,6 +49,8 @@ def order_of(leg: Sequence[Stage], number: int, seed: int, first_index: int, fir
         prompts=stage.prompts,
         input_tokens=stage.input_tokens,
         output_tokens=stage.output_tokens,
+        usual_input_tokens=stage.usual_input_tokens,
+        usual_output_tokens=stage.usual_output_tokens,
     )
 
 

@@ -1,9 +1,9 @@
-"""Which prompt a request gets: option given > stage > user class > default, prepared for the run and its stage."""
+"""Which prompt a request gets: of the source that its stage has for its user class, prepared for run and stage."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from llm_locust.load.gate_types import Ticket
@@ -30,27 +30,25 @@ class Preparable(Protocol):
 class Desk:
     """Hands out prompts. One per process and run.
 
-    The ticket has the prompts that the run's options or its stage name. Those of a class go through ``adapt``, which
-    gives them the lengths that an option asks for. Each stage draws its own sequence from ``seed``, so that a prefix
-    cache cannot answer stage 2 with the prompts of stage 1; the rows of a file go on where the stage before left off.
+    The ticket has the prompts of its stage, which say what a user class asks. Each stage draws its own sequence from
+    ``seed``, so that a prefix cache cannot answer stage 2 with the prompts of stage 1; the rows of a file go on where
+    the stage before left off.
     """
 
     def __init__(
         self,
         *,
         seed: int,
-        adapt: Callable[[PromptSource], PromptSource] = lambda source: source,
         rulers: Mapping[Spoken, Ruler] | None = None,
     ) -> None:
         self._seed = seed
-        self._adapt = adapt
         self._rulers = rulers or {}
         self._default = synthetic()
         self._prepared: dict[tuple[int, str, Spoken], tuple[PromptSource, PromptSource]] = {}
 
     def prompt(self, of_class: PromptSource | None, ticket: Ticket, spoken: Spoken) -> tuple[PromptRequest, bool]:
         """Return the ticket's prompt, and whether an earlier request of the run has had it."""
-        chosen = next(source for source in (ticket.prompts, of_class, self._default) if source is not None)
+        chosen = (of_class or self._default) if ticket.prompts is None else ticket.prompts.of_class(of_class)
         source = self._for_stage(chosen, ticket, spoken)
         place = ticket.index if ticket.place is None else ticket.place
         size = getattr(source, "size", None)
@@ -61,11 +59,10 @@ class Desk:
         if key not in self._prepared:
             if len(self._prepared) >= _MOST_PREPARED:
                 self._prepared.pop(next(iter(self._prepared)))
-            fitting = source if source is ticket.prompts else self._adapt(source)
-            if isinstance(fitting, Preparable):
-                ruler = self._rulers.get(spoken, ASSUMED)
-                fitting = fitting.prepared(stage_seed(self._seed, ticket.stage), ruler)
-            self._prepared[key] = (source, fitting)
+            prepared = source
+            if isinstance(source, Preparable):
+                prepared = source.prepared(stage_seed(self._seed, ticket.stage), self._rulers.get(spoken, ASSUMED))
+            self._prepared[key] = (source, prepared)
         return self._prepared[key][1]
 
 

@@ -29,7 +29,7 @@ from llm_locust.load.gate_types import Ticket
 from llm_locust.load.serving import Serving
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.measure.record import Outcome
-from llm_locust.prompts.source import PromptSource
+from llm_locust.prompts.source import StagePrompts
 
 __all__ = ["Alarm", "Gate", "Ticket", "Unstarted"]
 
@@ -136,10 +136,10 @@ class Gate:
 
     # ---- what the plugin calls ----
 
-    def begin_stage(self, order: StageOrder, prompts: PromptSource | None = None) -> None:
+    def begin_stage(self, order: StageOrder, prompts: StagePrompts | None = None) -> None:
         """Take a stage, its gate closed; with the running stage's number: amend its shares, rates and quota.
 
-        ``prompts`` are the stage's own (None: the user class's); a trace's bring its instants along.
+        ``prompts`` are the stage's (None: it says nothing of them); a trace's bring its instants along.
         """
         self._turn()
         if self._serving is not None and self._serving.order.number == order.number:

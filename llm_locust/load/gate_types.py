@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from llm_locust.measure.record import Outcome
-from llm_locust.prompts.source import PromptSource
+from llm_locust.prompts.source import StagePrompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Ticket:
     ``place`` says which prompt of its source it gets: unique over the run too, and without the gaps that ``index``
     has between stages; None: the index. ``scheduled_ns`` is None in a closed loop. ``user_wait_ns`` is the part of the
     delay in which every user was busy; what remains between schedule and start is ours (dispatch lag).
-    ``prompts`` are the stage's own, None where the user class's hold.
+    ``prompts`` are the stage's, None where it says nothing of them.
     """
 
     index: int
@@ -30,7 +30,7 @@ class Ticket:
     phase: str
     scheduled_ns: int | None = None
     user_wait_ns: int | None = None
-    prompts: PromptSource | None = None
+    prompts: StagePrompts | None = None
 
 
 class Gate(Protocol):

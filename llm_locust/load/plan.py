@@ -5,7 +5,7 @@ Knows no clock, no I/O and no Locust.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from llm_locust.load.arrivals import ArrivalSpec
@@ -92,6 +92,8 @@ class PlanSettings(Protocol):
     def start(self) -> str: ...
     @property
     def warmup(self) -> WarmupRule: ...
+    @property
+    def prompts(self) -> str: ...
     @property
     def input_tokens(self) -> object | None: ...
     @property
@@ -202,8 +204,19 @@ def estimated_duration_s(stages: Sequence[Stage], request_s: float) -> float:
 PLAN_COLUMNS = ("stage", "users", "rate /s", "ends after", "warm-up", "spread", "tokens in", "tokens out")
 
 
-def plan_rows(stages: Sequence[Stage]) -> list[tuple[str, ...]]:
-    """Give the plan as it is printed: one row a stage, under `PLAN_COLUMNS`."""
+def lengths_of(stage: Stage) -> tuple[str, str]:
+    """Spell the token lengths that a stage names, in and out."""
+    into, out = stage.input_tokens or stage.usual_input_tokens, stage.output_tokens or stage.usual_output_tokens
+    return into or "–", out or "–"
+
+
+def plan_rows(
+    stages: Sequence[Stage], lengths: Callable[[Stage], tuple[str, str]] = lengths_of
+) -> list[tuple[str, ...]]:
+    """Give the plan as it is printed: one row a stage, under `PLAN_COLUMNS`.
+
+    ``lengths`` spells those of a stage's prompts and answers, where more is known of them than the stage says.
+    """
     return [
         (
             stage.label,
@@ -212,8 +225,7 @@ def plan_rows(stages: Sequence[Stage]) -> list[tuple[str, ...]]:
             _end(stage),
             _warmup(stage),
             f"{stage.spread_s:g} s" if stage.spread_s else "–",
-            stage.input_tokens or "–",
-            stage.output_tokens or "–",
+            *lengths(stage),
         )
         for stage in stages
     ]

@@ -17,13 +17,13 @@ from llm_locust.load.line import Grant, Line, make_line
 from llm_locust.load.row import Row
 from llm_locust.load.stage import DRAIN, STEADY, WARMUP, StageOrder, Tally
 from llm_locust.measure.record import Outcome
-from llm_locust.prompts.source import PromptSource
+from llm_locust.prompts.source import StagePrompts
 
 
 class Serving:
     """Issues a stage's requests under its schedule and quota, and counts by row."""
 
-    def __init__(self, order: StageOrder, prompts: PromptSource | None, now_ns: int) -> None:
+    def __init__(self, order: StageOrder, prompts: StagePrompts | None, now_ns: int) -> None:
         """Begin closed; a trace's instants come from its prompts."""
         self.order = order
         self.phase = DRAIN
@@ -52,7 +52,7 @@ class Serving:
     def open(self, at_ns: int, phase: str) -> None:
         """Begin to issue; the schedule counts from this instant. A second opening changes nothing."""
         if self._line is None:
-            self._line = make_line(self.order, at_ns, trace_instants_ns(self._prompts))
+            self._line = make_line(self.order, at_ns, trace_instants_ns(self._prompts and self._prompts.named))
             self._accounted_ns = at_ns
             self.phase = phase
 

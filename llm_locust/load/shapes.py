@@ -28,6 +28,7 @@ from llm_locust.load.staged import (
     running_through,
     seconds,
 )
+from llm_locust.prompts.registry import MADE
 
 SOAK_LONG_S = 3 * 3600.0
 """From this length on a soak has a row an hour, below it one every ten minutes."""
@@ -40,8 +41,8 @@ class Baseline(StagedShape):
     takes = frozenset({"warmup", "requests"})
     varies = "is one user without a rate"
     requests = 10
-    input_tokens = 512
-    output_tokens = 1024
+    usual_input_tokens = 512
+    usual_output_tokens = 1024
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the one stage."""
@@ -56,8 +57,8 @@ class ConcurrencySteps(StagedShape):
     varies = "varies the users of a closed loop (--llm-levels)"
     levels: ClassVar[Sequence[int]] = (8, 16, 32, 64)
     hold: ClassVar[Duration] = "5m"
-    input_tokens = 1024
-    output_tokens = 2048
+    usual_input_tokens = 1024
+    usual_output_tokens = 2048
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give a stage a level."""
@@ -87,8 +88,8 @@ class RateSteps(StagedShape):
     rates: ClassVar[Sequence[float]] = (2, 5, 10, 20)
     users: ClassVar[int] = OPEN_LOOP_USERS
     hold: ClassVar[Duration] = "5m"
-    input_tokens = 1024
-    output_tokens = 2048
+    usual_input_tokens = 1024
+    usual_output_tokens = 2048
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give a stage a rate."""
@@ -119,8 +120,8 @@ class MixedLoad(StagedShape):
     rate: ClassVar[float] = 10
     users: ClassVar[int] = 64
     hold: ClassVar[Duration] = "10m"
-    input_tokens = "512-2048"
-    output_tokens = "512-4096"
+    usual_input_tokens = "512-2048"
+    usual_output_tokens = "512-4096"
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the one stage."""
@@ -138,7 +139,10 @@ class _PublishedRates(RateSteps):
 
 
 class FullPlan(StagedShape):
-    """Baseline, concurrency steps, rate steps, mixed load: one after the other, one table."""
+    """Baseline, concurrency steps, rate steps, mixed load: one after the other, one table.
+
+    What a subclass sets (levels, rates, hold, lengths, …) holds for the parts of the suite that know it.
+    """
 
     abstract = True
     takes = frozenset({"warmup", "levels", "rates_per_s", "hold_s", "spawn_rate_per_s", "start", "arrivals"})
@@ -147,8 +151,16 @@ class FullPlan(StagedShape):
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the stages of all parts."""
-        stages = [stage for part in self.parts for stage in part().stages(settings)]
-        return [msgspec.structs.replace(stage, slo=stage.slo or self.slo) for stage in stages]
+        return [stage for part in self.parts for stage in self._with_own(part).stages(settings)]
+
+    def _with_own(self, part: type[StagedShape]) -> StagedShape:
+        """Make a part that has this plan's own attributes; those of a part that is no suite's stay."""
+        classes = type(self).__mro__
+        own = {name for cls in classes[: classes.index(FullPlan)] for name in vars(cls)} - _OF_THE_PLAN
+        suites = {*SHAPES, _PublishedRates, StagedShape}
+        taken = {name: getattr(self, name) for name in own if _owner(part, name) in suites}
+        made: type[StagedShape] = type(part.__name__, (part,), taken)
+        return made()
 
 
 class Soak(StagedShape):
@@ -161,8 +173,8 @@ class Soak(StagedShape):
     users: ClassVar[int] = OPEN_LOOP_USERS
     hold: ClassVar[Duration] = "1h"
     row: ClassVar[Duration | None] = None
-    input_tokens = 1024
-    output_tokens = 1024
+    usual_input_tokens = 1024
+    usual_output_tokens = 1024
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the rows; the last one takes what is left."""
@@ -201,8 +213,8 @@ class FixedBatch(StagedShape):
                     stage,
                     spread_s=0.0,
                     release_together=True,
-                    input_tokens=length_of(settings, "input_tokens", given),
-                    output_tokens=length_of(settings, "output_tokens", wanted),
+                    input_tokens=length_of(settings, "input_tokens", self.input_tokens or given),
+                    output_tokens=length_of(settings, "output_tokens", self.output_tokens or wanted),
                 )
             )
         return stages
@@ -220,7 +232,9 @@ class LongContext(StagedShape):
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give a stage a length."""
-        own = length_of(settings, "input_tokens", "")
+        if settings.prompts not in MADE:
+            raise ValueError(f"--llm-prompts {settings.prompts}: its prompts have lengths of their own, no stage's")
+        own = length_of(settings, "input_tokens", self.input_tokens)
         lengths = [own] if own else [str(length) for length in self.lengths]
         stages = []
         for place, length in enumerate(lengths):
@@ -239,8 +253,8 @@ class Spike(StagedShape):
     rates: ClassVar[Sequence[float]] = (5, 20, 5)
     holds: ClassVar[Sequence[Duration]] = ("5m", "1m", "5m")
     users: ClassVar[int] = OPEN_LOOP_USERS
-    input_tokens = 1024
-    output_tokens = 1024
+    usual_input_tokens = 1024
+    usual_output_tokens = 1024
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give a row a rate; more rates than holds: the last hold goes on."""
@@ -262,8 +276,8 @@ class Ramp(StagedShape):
     varies = "varies the users of a closed loop (--llm-levels)"
     levels: ClassVar[Sequence[int]] = (8, 16, 24, 32, 40, 48, 56, 64)
     hold: ClassVar[Duration] = "1m"
-    input_tokens = 1024
-    output_tokens = 1024
+    usual_input_tokens = 1024
+    usual_output_tokens = 1024
 
     def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give a row a level."""
@@ -294,6 +308,14 @@ class TraceReplay(StagedShape):
         speed = settings.arrivals.speed if "arrivals" in settings.given else self.speed
         law = ArrivalSpec("trace", speed=speed)
         return [msgspec.structs.replace(stage, arrivals=law, warmup=NO_WARMUP, spread_s=0.0)]
+
+
+_OF_THE_PLAN = {"parts", "takes", "varies", "stages", "abstract"}
+
+
+def _owner(shape: type[StagedShape], name: str) -> type | None:
+    """Find the class from which a shape has an attribute."""
+    return next((cls for cls in shape.__mro__ if name in vars(cls)), None)
 
 
 SHAPES: tuple[type[StagedShape], ...] = (

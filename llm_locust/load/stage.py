@@ -58,8 +58,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     max_hold_s: float = 3600.0
     sweep: str = ""  # the levels of one sweep: it stops climbing after one that failed
     prompts: str = ""
-    input_tokens: str = ""
+    input_tokens: str = ""  # of every prompt, whoever's it is
     output_tokens: str = ""
+    usual_input_tokens: str = ""  # of those that no user class brings
+    usual_output_tokens: str = ""
     slo: str = ""  # what is demanded of it
 
     @property
@@ -99,6 +101,8 @@ class StageOrder(msgspec.Struct, frozen=True, kw_only=True):
     prompts: str = ""
     input_tokens: str = ""
     output_tokens: str = ""
+    usual_input_tokens: str = ""
+    usual_output_tokens: str = ""
 
     @property
     def weights(self) -> Weights:

@@ -44,6 +44,10 @@ class StagedShape(LoadTestShape):
     requests: ClassVar[int | Sequence[int] | None] = None
     input_tokens: ClassVar[str | int] = ""
     output_tokens: ClassVar[str | int] = ""
+    """Lengths of every prompt, in the place of a user class's own. An option that is given wins."""
+    usual_input_tokens: ClassVar[str | int] = ""
+    usual_output_tokens: ClassVar[str | int] = ""
+    """Lengths where the user class has no prompts of its own."""
     prompts: ClassVar[str] = ""
     slo: ClassVar[str] = ""
     """What is demanded of each of its stages; one may say otherwise (`stage(slo=…)`), `--llm-slo` wins over both."""
@@ -133,6 +137,8 @@ class StagedShape(LoadTestShape):
             prompts=self.prompts,
             input_tokens=length_of(settings, "input_tokens", self.input_tokens),
             output_tokens=length_of(settings, "output_tokens", self.output_tokens),
+            usual_input_tokens=str(self.usual_input_tokens),
+            usual_output_tokens=str(self.usual_output_tokens),
             slo=slo or self.slo,
         )
 

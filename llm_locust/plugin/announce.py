@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from llm_locust.load.plan import PLAN_COLUMNS, duration_text, least_duration_s, plan_rows
+from llm_locust.load.plan import PLAN_COLUMNS, duration_text, least_duration_s, lengths_of, plan_rows
 from llm_locust.load.stage import Stage
 
 
-def plan_lines(stages: Sequence[Stage], run_time_s: float | None) -> list[str]:
-    """Give the plan as a table, and how long it takes at least; `run_time_s` ends it before."""
-    rows = [PLAN_COLUMNS, *plan_rows(stages)]
+def plan_lines(
+    stages: Sequence[Stage],
+    run_time_s: float | None,
+    lengths: Callable[[Stage], tuple[str, str]] = lengths_of,
+) -> list[str]:
+    """Give the plan as a table, and how long it takes at least; `run_time_s` ends it before.
+
+    ``lengths`` spells the token lengths of a stage, in and out.
+    """
+    rows = [PLAN_COLUMNS, *plan_rows(stages, lengths)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(PLAN_COLUMNS))]
     table = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [*table, _end(stages, run_time_s)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -34,6 +34,7 @@ from .objectives import objectives
 from .settings import Settings
 
 OPEN_FILES_BESIDE_USERS = 100
+NO_TRACE = "--llm-prompts: a trace is to be played, and these have no instants; right is mooncake:PATH or burstgpt:PATH"
 
 
 def llm_classes(user_classes: Iterable[type[Any]]) -> list[type[LLMUser]]:
@@ -46,18 +47,19 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     classes = llm_classes(user_classes)
     if not classes:
         return []
-    problems = [*_dialect(settings, classes), *_users(settings), *_prompts(settings)]
+    library, of_prompts = _library(settings)
+    problems = [*_dialect(settings, classes), *_users(settings), *of_prompts]
     problems += _token_ids(settings, classes)
     problems += _objectives(settings, classes)
     if isinstance(shape, StagedShape):
         of_shape = shape.problems(settings)
-        problems += of_shape or _traces(settings, shape.plan(settings))
+        problems += of_shape or _of_plan(library, shape.plan(settings))
     elif "levels" in settings.given or "rates_per_s" in settings.given or "hold_s" in settings.given:
         problems.append("--llm-levels, --llm-rates and --llm-hold vary a shape's stages: add --llm-shape")
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
     else:
-        problems += _traces(settings, [plain_stage(settings, spawn_rate=1.0)])
+        problems += _of_plan(library, [plain_stage(settings, spawn_rate=1.0)])
     return [*problems, *_out(settings)]
 
 
@@ -149,28 +151,34 @@ def _users(settings: Settings) -> Iterator[str]:
         yield f"--users: {settings.users}; at least 1 is needed"
 
 
-def _prompts(settings: Settings) -> Iterator[str]:
+def _library(settings: Settings) -> tuple[Library | None, list[str]]:
+    """Open the prompts that the options name, or say why they cannot be."""
     try:
         library = Library(settings)
     except PromptError as error:
-        yield str(error)
-        return
+        return None, [str(error)]
     try:
         library.of_stage(NOTHING)
     except PromptError as error:
-        yield f"--llm-prompts: {error}"
+        return None, [f"--llm-prompts: {error}"]
+    return library, []
 
 
-def _traces(settings: Settings, stages: Iterable[Stage]) -> list[str]:
-    """A stage that plays a trace needs one: prompts that come with instants."""
-    played = [stage for stage in stages if stage.arrivals is not None and stage.arrivals.law == "trace"]
-    try:
-        library = Library(settings)
-        without = [stage for stage in played if trace_instants_ns(library.of_stage(stage)) is None]
-    except PromptError:
-        return []  # told of by the prompts themselves
-    told = "--llm-prompts: a trace is to be played, and these have no instants; right is mooncake:PATH or burstgpt:PATH"
-    return [told] if without else []
+def _of_plan(library: Library | None, stages: Sequence[Stage]) -> list[str]:
+    """Name prompts and lengths of a shape that are none, and a stage that plays a trace and has none."""
+    if library is None:
+        return []
+    labels: dict[str, list[str]] = {}
+    without_trace = []
+    for stage in stages:
+        try:
+            prompts = library.of_stage(stage)
+        except ValueError as error:  # a PromptError, or a length that is none
+            labels.setdefault(str(error), []).append(stage.label)
+            continue
+        if stage.arrivals is not None and stage.arrivals.law == "trace" and trace_instants_ns(prompts.named) is None:
+            without_trace = [NO_TRACE]
+    return [*(f"prompts of stage {', '.join(of_stages)}: {told}" for told, of_stages in labels.items()), *without_trace]
 
 
 def _token_ids(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[str]:

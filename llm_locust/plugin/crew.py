@@ -17,7 +17,7 @@ from llm_locust.load.deal import RESHARE_LEAD_NS, Dealer
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 
 from . import messages
-from .issuer import Issuer, StagePrompts
+from .issuer import Issuer, PromptsOfStage
 
 LOCAL = "local"
 
@@ -135,7 +135,7 @@ class MasterCrew:
         runner: UserCounter,
         now_ns: Callable[[], int],
         asked: Asked,
-        stage_prompts: StagePrompts,
+        stage_prompts: PromptsOfStage,
     ) -> None:
         self._hands = hands
         self._runner = runner
@@ -158,7 +158,7 @@ class MasterCrew:
         if self._dealer is not None and self._number == order.number:
             self._dealer.amend(order)
         else:
-            trace_ns = trace_instants_ns(self._stage_prompts(order)) if _follows_trace(order) else None
+            trace_ns = trace_instants_ns(self._stage_prompts(order).named) if _follows_trace(order) else None
             self._dealer = Dealer(order, self._weights(), requests, trace_ns)
             self._number = order.number
             self._marks.clear()

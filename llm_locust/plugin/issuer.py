@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from llm_locust.load.gate import Gate
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
-from llm_locust.prompts.source import PromptSource
+from llm_locust.prompts.source import StagePrompts
 
 from .collector import Collector
 
-StagePrompts = Callable[[StageOrder], PromptSource | None]
-"""Gives the prompts that a stage names, None where it names none."""
+PromptsOfStage = Callable[[StageOrder], StagePrompts]
 
 MissedByWaiting = Callable[[str, int], bool]
 """Says whether an arrival of a row that was not started has missed an objective by its wait in ns; true for every
@@ -39,7 +38,7 @@ class Issuer:
         collector: Collector,
         now_ns: Callable[[], int],
         user_greenlets: Group,
-        stage_prompts: StagePrompts,
+        stage_prompts: PromptsOfStage,
         missed_by_waiting: MissedByWaiting | None = None,
     ) -> None:
         self.run_id = collector.run_id

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner
 from llm_locust.load.conductor import Conductor
 from llm_locust.load.crew import Errand
 from llm_locust.load.flush import flush_caches
-from llm_locust.load.plan import plain_stage
+from llm_locust.load.plan import lengths_of, plain_stage
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
@@ -149,6 +150,7 @@ class Lead:
         model = found.model or (self.found.model if self.found is not None else None)
         directory = make_run_directory(Path(found.out), found.name or model or "run", shape, started)
         datasets, findings, unopened = self._prompts(found, plan)
+        lengths = lengths_of if unopened else self._lengths(found)
         order = RunOrder(
             run_id=directory.name,
             part=0,
@@ -183,7 +185,7 @@ class Lead:
             failure_watch=FailureWatch(found.stop_on_failures_s),
             run_time_s=run_time_s if isinstance(self._environment.shape_class, StagedShape) else found.run_time_s,
         )
-        self.screen.plan(plan_lines(plan, found.run_time_s))
+        self.screen.plan(plan_lines(plan, found.run_time_s, lengths))
         for finding in findings:
             self.screen.say(finding)
         self._writer.begin(run)
@@ -203,6 +205,11 @@ class Lead:
             return library.datasets(plan, classes), said, []
         except PromptError as error:
             return (), (), [str(error)]
+
+    def _lengths(self, found: settings.Settings) -> Callable[[Stage], tuple[str, str]]:
+        """What spells the token lengths of a stage."""
+        classes = llm_classes(self._environment.user_classes)
+        return partial(self._llm.library_for(found).lengths, classes=classes)
 
     def _flush_cache(self) -> Errand:
         """Empty the prefix cache of every server."""

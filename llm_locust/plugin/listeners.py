@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import gevent
@@ -83,7 +84,11 @@ def begin(environment: Any) -> None:
     environment.llm = LLM(found, key, runner)
     screen = Screen(sys.stdout)
     if found.dry_run:
-        screen.plan(plan_lines(_stages(found, environment.shape_class), found.run_time_s))
+        library, classes = environment.llm.library_for(found), llm_classes(environment.user_classes)
+        lengths = partial(library.lengths, classes=classes)
+        screen.plan(plan_lines(_stages(found, environment.shape_class), found.run_time_s, lengths))
+        for sentence in library.unused(_stages(found, environment.shape_class), classes):
+            screen.say(sentence)
         _leave(environment, [], code=0)
     board = None if environment.web_ui is None else Board()  # what pages draw takes some MB: only where there are pages
     lead = _make_lead(environment, listener_errors, screen, board)

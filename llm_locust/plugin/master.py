@@ -20,7 +20,7 @@ from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
 from llm_locust.outputs.live import WorkerNow
-from llm_locust.prompts.source import PromptSource
+from llm_locust.prompts.source import StagePrompts
 
 from . import messages
 from .account import Account, difference
@@ -360,6 +360,6 @@ class MasterTeam:
         self._rows_taken = 0
         return MasterCrew(self.live, self._runner, self._llm.clock.now_ns, self._asked, self._stage_prompts)
 
-    def _stage_prompts(self, order: StageOrder) -> PromptSource | None:
-        """The prompts that a stage names, as the workers have them."""
+    def _stage_prompts(self, order: StageOrder) -> StagePrompts:
+        """The prompts of a stage, as the workers have them."""
         return self._llm.library_for(self._llm.settings).of_stage(order)

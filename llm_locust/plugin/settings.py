@@ -169,6 +169,10 @@ def contradictions(settings: Settings) -> Iterator[str]:
             yield f"{flag}: varies the stages of a shape, but --llm-shape is none"
     if settings.requests and len(settings.requests) > 1 and "shape" in given and settings.shape is None:
         yield "--llm-requests: a list needs a shape with as many stages; without one give a single number"
+    if "prompts" in given and settings.prompts not in MADE:
+        for field, flag in (("input_tokens", "--llm-input-tokens"), ("shared_prefix", "--llm-shared-prefix")):
+            if field in given:
+                yield f"{flag}: is for prompts that are made; those of {settings.prompts} stay as they are"
     if settings.ignore_eos and settings.prompts not in MADE and settings.output_tokens is None:
         yield "--llm-ignore-eos: needs a length to run to; add --llm-output-tokens 2048"
     if settings.insecure and settings.ca_file:

@@ -96,7 +96,7 @@ class LLM:
         self.options = equip.asked(equip.ask_options(settings, self.secrets, library.tokenizer), order.found)
         demanded = equip.request_objectives(settings, self.user_classes, order.slos)
         self.slo_good = None if demanded is None else demanded.request_good
-        self.desk = Desk(seed=order.seed, adapt=library.adapt, rulers=equip.rulers(order.found))
+        self.desk = Desk(seed=order.seed, rulers=equip.rulers(order.found))
         self.endpoints = Endpoints()
         self.transport_for(settings).prepare(*settings.hosts)
         keepsakes = Keepsakes(settings, order.run_id, self.worker)

@@ -55,24 +55,38 @@ class Wanted:
 ANYTHING = Wanted()
 
 
+@dataclass(frozen=True)
 class WithOutputTokens:
     """Another source's prompts with the output length that the run asks for."""
 
-    def __init__(self, source: PromptSource, length: Length, seed: int = 0) -> None:
-        self._source, self._length, self._seed = source, length, seed
-        self.size = getattr(source, "size", None)
-        self.digest: str = getattr(source, "digest", "")
-        self.notes: tuple[str, ...] = getattr(source, "notes", ())
+    source: PromptSource
+    output_tokens: Length
+    seed: int = 0
+
+    @property
+    def size(self) -> int | None:
+        """The source's number of different prompts."""
+        return getattr(self.source, "size", None)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the source's file."""
+        return getattr(self.source, "digest", "")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the source skipped."""
+        return getattr(self.source, "notes", ())
 
     def prepared(self, seed: int, _ruler: Ruler) -> WithOutputTokens:
         """Return this source for a run's seed."""
-        return WithOutputTokens(self._source, self._length, seed)
+        return replace(self, seed=seed)
 
     def prompt(self, index: int) -> PromptRequest:
         """Return the source's prompt with the run's own output limit."""
-        generator = np.random.Generator(np.random.PCG64([self._seed, 6, index]))
-        prompt = self._source.prompt(index)
-        return msgspec.structs.replace(prompt, output_tokens=self._length.sample(generator))
+        generator = np.random.Generator(np.random.PCG64([self.seed, 6, index]))
+        prompt = self.source.prompt(index)
+        return msgspec.structs.replace(prompt, output_tokens=self.output_tokens.sample(generator))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,19 @@ class PromptSource(Protocol):
         ...
 
 
+class StagePrompts(Protocol):
+    """The prompts of a stage: an option's, the stage's, or each user class's own."""
+
+    @property
+    def named(self) -> PromptSource | None:
+        """What option or stage name, for every class; None: each has its own."""
+        ...
+
+    def of_class(self, own: PromptSource | None) -> PromptSource:
+        """Return what a class with these prompts asks (None: it has none); for the same ones the same object."""
+        ...
+
+
 class TraceSource(PromptSource, Protocol):
     """A source whose requests also have instants: seconds from the first, ascending."""
 

@@ -45,6 +45,7 @@ class Options:
     spawn_rate_per_s: float | None = None
     start: str = "spread"
     warmup: Warmup = FIRST_REQUEST
+    prompts: str = "synthetic"
     input_tokens: object | None = None
     output_tokens: object | None = None
     given: Collection[str] = field(default_factory=frozenset)

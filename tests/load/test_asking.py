@@ -115,17 +115,22 @@ def ticket(index: int = 0, *, place: int | None = None, stage: str = "a", prompt
 
 
 def test_prompt_comes_from_the_stage_the_class_or_the_default() -> None:
-    """In this order; a class's goes through what the options ask of it, a stage's has been through it."""
-    of_stage, of_class = Named("stage"), Named("class")
-    plain, adapting = Desk(seed=1), Desk(seed=1, adapt=lambda source: Named("adapted"))  # type: ignore[arg-type,return-value]
+    """The stage says what a class with these prompts asks; where it says nothing, they are the class's or made."""
+
+    class OfStage:
+        """Takes the class's prompts for another source's, and has one for a class without."""
+
+        def of_class(self, own: Named | None) -> Named:
+            return Named("stage" if own is None else f"stage's {own.name}")
+
+    of_class, desk = Named("class"), Desk(seed=1)
     taken = [
-        plain.prompt(of_class, ticket(prompts=of_stage), HERE),  # type: ignore[arg-type]
-        plain.prompt(of_class, ticket(), HERE),  # type: ignore[arg-type]
-        adapting.prompt(of_class, ticket(), HERE),  # type: ignore[arg-type]
-        adapting.prompt(of_class, ticket(prompts=of_stage), HERE),  # type: ignore[arg-type]
+        desk.prompt(of_class, ticket(prompts=OfStage()), HERE),  # type: ignore[arg-type]
+        desk.prompt(None, ticket(prompts=OfStage()), HERE),
+        desk.prompt(of_class, ticket(), HERE),  # type: ignore[arg-type]
     ]
-    assert [prompt.text for prompt, _ in taken] == ["stage 0", "class 0", "adapted 0", "stage 0"]
-    default, _ = plain.prompt(None, ticket(), HERE)
+    assert [prompt.text for prompt, _ in taken] == ["stage's class 0", "stage 0", "class 0"]
+    default, _ = desk.prompt(None, ticket(), HERE)
     assert (default.input_tokens, default.output_tokens) == (1024, 2048)
 
 

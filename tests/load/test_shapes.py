@@ -8,7 +8,7 @@ import pytest
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.conductor import Conductor
-from llm_locust.load.plan import PlanSettings
+from llm_locust.load.plan import PlanSettings, lengths_of
 from llm_locust.load.shapes import (
     SHAPES,
     Baseline,
@@ -39,14 +39,14 @@ def test_baseline_is_one_user_and_ten_requests() -> None:
     """1 user, no rate, 512 in / 1024 out, 10 requests."""
     (stage,) = Baseline().plan(options())
     assert levels_of([stage]) == [("baseline", 1, None, None, 10)]
-    assert (stage.input_tokens, stage.output_tokens, stage.arrivals) == ("512", "1024", None)
+    assert (*lengths_of(stage), stage.arrivals) == ("512", "1024", None)
 
 
 def test_concurrency_steps_climb() -> None:
     """8→16→32→64 users, no rate, 1024/2048, 5 min each, drained in between, one sweep."""
     stages = ConcurrencySteps().plan(options())
     assert levels_of(stages) == [(f"users-{n}", n, None, 300.0, None) for n in (8, 16, 32, 64)]
-    assert {(s.input_tokens, s.output_tokens, s.spread_s, s.through, s.sweep) for s in stages} == {
+    assert {(*lengths_of(s), s.spread_s, s.through, s.sweep) for s in stages} == {
         ("1024", "2048", 30.0, False, "users")
     }
 
@@ -63,7 +63,7 @@ def test_mixed_load_has_many_lengths() -> None:
     """64 users, 10 req/s, 512–2048 in, 512–4096 out, 10 min."""
     (stage,) = MixedLoad().plan(options())
     assert levels_of([stage]) == [("mixed", 64, 10, 600.0, None)]
-    assert (stage.input_tokens, stage.output_tokens) == ("512-2048", "512-4096")
+    assert lengths_of(stage) == ("512-2048", "512-4096")
 
 
 def test_full_plan_is_the_four_in_order_with_32_users_for_the_rates() -> None:
@@ -159,8 +159,56 @@ def test_option_wins_over_class_attribute_over_default() -> None:
     assert levels_of(Mine().plan(options())) == [("users-2", 2, None, 60.0, None), ("users-4", 4, None, 60.0, None)]
     given = options(levels=[3], hold_s=20.0, input_tokens="512-1024", warmup=Warmup(2))
     (stage,) = Mine().plan(given)
-    assert (stage.users, stage.hold_s, stage.input_tokens, stage.output_tokens) == (3, 20.0, "512-1024", "2048")
+    assert (stage.users, stage.hold_s, *lengths_of(stage)) == (3, 20.0, "512-1024", "2048")
     assert (Mine().plan(options())[0].warmup, stage.warmup) == (Warmup(0, 20.0), Warmup(2))
+
+
+def demanded(shape: StagedShape, **given: object) -> set[tuple[str, str]]:
+    """The lengths that all prompts of a plan must have, whoever's they are; "" leaves them to the user class."""
+    return {(stage.input_tokens, stage.output_tokens) for stage in shape.plan(options(**given))}
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in (FixedBatch, LongContext)])
+def test_usual_lengths_are_not_demanded(shape: type[StagedShape]) -> None:
+    """The suite's numbers are for classes without prompts; an own shape's attribute and an option are for all."""
+    mine = type("Mine", (shape,), {"input_tokens": 99})
+    assert demanded(shape()) == {("", "")}
+    assert demanded(mine()) == {("99", "")}
+    assert demanded(mine(), input_tokens=7, output_tokens="5-6") == {("7", "5-6")}
+
+
+def test_lengths_that_a_shape_is_about_are_demanded() -> None:
+    """Batches of 128 tokens and contexts of 6144 are that, whatever the user class has."""
+    assert demanded(FixedBatch()) == {("128", "128"), ("1280", "1280")}
+    assert demanded(LongContext()) == {(str(n), "2048") for n in (1, 6144, 14336, 30720)}
+    assert demanded(type("Mine", (FixedBatch,), {"input_tokens": 64})()) == {("64", "128"), ("64", "1280")}
+    assert demanded(type("Mine", (LongContext,), {"input_tokens": 64, "output_tokens": 8})()) == {("64", "8")}
+
+
+def test_own_full_plan_sets_what_its_parts_know() -> None:
+    """Levels for the steps, the hold for all that hold, lengths for all; a part of one's own keeps its attributes."""
+
+    class Own(Baseline):
+        requests = 3
+        output_tokens = 1
+
+    class Short(FullPlan):
+        levels = (2, 4)
+        rates = (1,)
+        hold = "9s"
+        input_tokens = 64
+
+    class Mixed(FullPlan):
+        parts = (Own, Baseline)
+        requests = 5
+        output_tokens = 2
+
+    assert levels_of(Short().plan(options())) == [
+        ("baseline", 1, None, None, 10), ("users-2", 2, None, 9.0, None), ("users-4", 4, None, 9.0, None),
+        ("rate-1", 32, 1, 9.0, None), ("mixed", 64, 10, 9.0, None),
+    ]  # fmt: skip
+    assert demanded(Short()) == {("64", "")}
+    assert [(stage.requests, stage.output_tokens) for stage in Mixed().plan(options())] == [(3, "1"), (5, "2")]
 
 
 def test_number_of_requests_ends_a_level_instead_of_its_hold() -> None:
@@ -194,6 +242,7 @@ def test_number_of_requests_ends_a_level_instead_of_its_hold() -> None:
         (Baseline, {"users": 8}, "--users does not apply to Baseline: it is one user without a rate"),
         (Baseline, {"hold_s": 60.0}, "--llm-hold does not apply"),
         (FullPlan, {"users": 8}, "--users does not apply to FullPlan"),
+        (LongContext, {"prompts": "q.jsonl"}, "--llm-prompts q.jsonl: its prompts have lengths of their own"),
         (FixedBatch, {"requests": [Count(5)]}, "--llm-requests does not apply"),
         (TraceReplay, {"arrivals": Law("poisson")}, "the trace has its own instants"),
         (ConcurrencySteps, {"levels": [8, 8]}, "stands there twice"),

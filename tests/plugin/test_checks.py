@@ -54,6 +54,24 @@ def test_password_in_an_address_is_refused_where_a_page_would_show_it() -> None:
     assert shown_problems(msgspec.structs.replace(found, hosts=("http://user@b:2",))) == []
 
 
+def test_prompts_of_a_shape_are_there_before_the_load() -> None:
+    """A file that is not there, a length that is none: told by stage, however many have it."""
+
+    class Lost(ConcurrencySteps):
+        levels = (2, 4)
+        prompts = "lines:nowhere.txt"
+
+    class Backwards(ConcurrencySteps):
+        levels = (2,)
+        input_tokens = "9-3"
+
+    assert start_problems(_settings(), [LLMUser], Lost()) == [
+        "prompts of stage users-2, users-4: nowhere.txt is not a file"
+    ]
+    (problem,) = start_problems(_settings(), [LLMUser], Backwards())
+    assert problem == "prompts of stage users-2: '9-3' runs backwards: write 3-9"
+
+
 def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A local runner runs all users itself."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (200, 200))

@@ -11,6 +11,8 @@ from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.deal import RESHARE_LEAD_NS
 from llm_locust.load.stage import DRAIN, STEADY, StageOrder, Tally
 from llm_locust.plugin.crew import MasterCrew
+from llm_locust.plugin.library import ChosenPrompts
+from llm_locust.prompts import synthetic
 from llm_locust.protocol.types import PromptRequest
 
 
@@ -58,8 +60,13 @@ class Bench:
         self.at_ns = 0
         self.trace: Trace | None = None
         self.crew = MasterCrew(
-            lambda: self.workers, self, lambda: self.at_ns, lambda: (None, None), lambda order: self.trace
+            lambda: self.workers, self, lambda: self.at_ns, lambda: (None, None), lambda order: self.prompts
         )
+
+    @property
+    def prompts(self) -> ChosenPrompts:
+        """Those of each stage."""
+        return ChosenPrompts(self.trace or synthetic(), None)
 
     @property
     def user_count(self) -> int:

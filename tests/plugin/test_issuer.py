@@ -8,6 +8,8 @@ from gevent.pool import Group
 from llm_locust.load.stage import DRAIN, STEADY, WARMUP, StageOrder
 from llm_locust.plugin.collector import Collector
 from llm_locust.plugin.issuer import Issuer
+from llm_locust.plugin.library import Library
+from llm_locust.plugin.settings import Settings
 
 MS = 1_000_000
 
@@ -25,7 +27,7 @@ class Clock:
 
 def make_issuer(clock: Clock) -> Issuer:
     """An issuer with one open stage."""
-    issuer = Issuer(Collector("run", clock.now_ns, 0), clock.now_ns, Group(), lambda order: None)
+    issuer = Issuer(Collector("run", clock.now_ns, 0), clock.now_ns, Group(), Library(Settings()).of_stage)
     issuer.begin_stage(stage(0))
     issuer.open(clock.at_ns, WARMUP)
     return issuer

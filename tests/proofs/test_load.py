@@ -12,11 +12,11 @@ from statistics import fmean
 
 import pytest
 
-from tests.contract.lab import Lab, until
+from tests.contract.lab import Lab, Locust, until
 from tests.contract.test_web import Page
 from tests.ports import free_port
 
-from .stand import LLM, stand
+from .stand import HERE, LLM, stand
 
 SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "4")
 
@@ -144,6 +144,29 @@ def test_trace_goes_on_when_a_worker_is_lost(tmp_path: Path) -> None:
         assert len(late) == pytest.approx(100, abs=2)
         assert len(rows) + metrics["unissued"] == pytest.approx(300, abs=3)
         assert run.summary()["applied"][0]["ended_by"] == "trace"
+
+
+@pytest.mark.parametrize(
+    ("shape", "args", "into", "out", "said"),
+    [
+        ("baseline", ("--llm-output-tokens", "7"), "300-400", "7", False),
+        ("long-context", (), "6144", "2048", True),
+        ("OwnSteps", (), "77", "30", True),
+    ],
+)
+def test_dry_run_prints_the_lengths_that_are_sent(
+    tmp_path: Path, shape: str, args: tuple[str, ...], into: str, out: str, said: bool
+) -> None:
+    """Option > own shape > user class > the suite's shape; what takes the place of a class's lengths is said."""
+    where = ("--headless", "--host", "http://127.0.0.1:9", "--llm-dry-run")
+    process = Locust(tmp_path, *where, "--llm-shape", shape, *args, file=HERE / "lengths_locustfile.py")
+    try:
+        assert process.wait(30) == 0, process.output
+    finally:
+        process.end()
+    rows = [line.split() for line in process.output.splitlines()]
+    assert [into, out] in [row[-2:] for row in rows], process.output
+    assert ("the shape's own lengths take the place of those of Own" in process.output) is said
 
 
 def test_dry_run_prints_the_plan_and_sends_nothing(tmp_path: Path) -> None:
