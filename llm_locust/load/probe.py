@@ -33,21 +33,24 @@ from llm_locust.wire.transport import WireTransport, perform
 from llm_locust.wire.types import Limits
 
 _SHOWN_CHARACTERS = 160
+UPPER_BOUND = "≤ "
+"""Before the time of what a late read brought: it came then or earlier."""
 _CHANNELS = {ANSWER: "answer", REASONING: "reasoning", REFUSAL: "refusal", TOOL: "tool call", UNSEEN: "no text"}
 
-Seen = tuple[int, str]
+Seen = tuple[int, str, bool]
 """(instant, what was seen)."""
 
 
-class _Tap(StreamSink):
+class Tap(StreamSink):
     """A sink that also tells what it sees, into a queue: printing would block the hub."""
 
-    __slots__ = ("_at_ns", "_comments", "_read_event", "seen")
+    __slots__ = ("_at_ns", "_comments", "_of_read", "_read_event", "seen")
 
     def __init__(self, flight: Flight) -> None:
         super().__init__(flight.asked, flight.reader, flight.timeline)
         self.seen: SimpleQueue[Seen | None] = SimpleQueue()
         self._at_ns = 0
+        self._of_read: list[str] = []
         self._comments = 0
         self._read_event = self._event
         self._event = self._tell
@@ -55,18 +58,23 @@ class _Tap(StreamSink):
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
         """Take the head."""
         super().on_head(status, headers, at_ns)
-        self.seen.put((at_ns, f"head     HTTP {status} {media_type(headers)}"))
+        self.seen.put((at_ns, f"head     HTTP {status} {media_type(headers)}", False))
 
     def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
         """Take one read."""
         self._at_ns = at_ns
         if self._decoder is None:
-            self.seen.put((at_ns, f"body     {_shown(data)}"))
+            self.seen.put((at_ns, f"body     {_shown(data)}", False))
             return super().on_read(data, at_ns, lag_ns)
+        late_events = self.timeline.late_events
         tokens = super().on_read(data, at_ns, lag_ns)
+        late = self.timeline.late_events > late_events
+        for what in self._of_read:
+            self.seen.put((at_ns, what, late))
+        self._of_read.clear()
         if self._decoder.comments > self._comments:
             self._comments = self._decoder.comments
-            self.seen.put((at_ns, "comment"))
+            self.seen.put((at_ns, "comment", late))
         return tokens
 
     def _tell(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
@@ -74,14 +82,14 @@ class _Tap(StreamSink):
         kind = "token" if arrivals else "event"
         channels = ", ".join(_channels(mask) for _, mask in arrivals)
         named = f"[{event_type.decode('latin-1')}] " if event_type else ""
-        self.seen.put((self._at_ns, f"{kind:8} {channels and channels + ': '}{named}{_shown(payload)}"))
+        self._of_read.append(f"{kind:8} {channels and channels + ': '}{named}{_shown(payload)}")
         return arrivals
 
 
 def probe(server: Tester, body: BodyOptions) -> Iterator[str]:
     """Ask once; yield a line per thing that arrives, then the record's, as it happens."""
     flight, request = server.take_off(body, server.prompt())
-    tap = _Tap(flight)
+    tap = Tap(flight)
     limits = trial_limits(server.options.limits)
     yield f"POST {server.endpoint.shown} ({server.dialect.name})"
     yield f"  {without_secrets_text(_shown(request.content), server.options)}"
@@ -89,9 +97,9 @@ def probe(server: Tester, body: BodyOptions) -> Iterator[str]:
     exchange.rawlink(lambda _: tap.seen.put(None))
     try:
         while (seen := tap.seen.get()) is not None:
-            at_ns, what = seen
-            at_ms = (at_ns - flight.exchange.start_ns) / 1e6
-            yield f"{at_ms:10.1f} ms  {without_secrets_text(what, server.options)}"
+            at_ns, what, late = seen
+            at_ms = f"{UPPER_BOUND if late else ''}{(at_ns - flight.exchange.start_ns) / 1e6:.1f}"
+            yield f"{at_ms:>10} ms  {without_secrets_text(what, server.options)}"
     finally:
         exchange.kill()
     tap.finish(flight.exchange)
@@ -127,24 +135,31 @@ def _verdict(found: Preflight) -> Iterator[str]:
     if found.problems:
         yield from found.problems
         return
-    yield f"model:            {found.model or 'none sent'}"
+    named = f"model {found.model}, "
+    notes = [note for note in found.notes if not note.startswith("server refused ")]  # said by `left out`
+    model = next((note.removeprefix("model ") for note in notes if note.startswith(named)), found.model or "none sent")
+    yield f"model:            {model}"
     yield f"usage:            {'yes' if found.usage else 'no'}{', with every event' if found.continuous_usage else ''}"
     yield f"ignore_eos:       {'honoured, or not needed' if found.eos_ignored else 'not honoured'}"
     yield f"left out:         {', '.join(found.refused) or 'nothing'}"
-    yield from found.notes
+    yield from (note for note in notes if not note.startswith(named))
 
 
 def _summary(record: RequestRecord) -> Iterator[str]:
     """Say what the record says."""
     yield f"outcome:          {record.outcome.value}{': ' + record.error if record.error else ''}"
-    for label, ns in (("connect", record.connect_ns), ("TTFT", record.ttft_ns), ("E2E", record.e2e_ns)):
-        yield f"{label + ':':17} {'–' if ns is None else f'{ns / 1e6:.1f} ms'}"
+    ttft_bound = UPPER_BOUND if record.ttft_upper_bound else ""
+    for label, bound, ns in (
+        ("connect", "", record.connect_ns), ("TTFT", ttft_bound, record.ttft_ns), ("E2E", "", record.e2e_ns)
+    ):  # fmt: skip
+        yield f"{label + ':':17} {'–' if ns is None else f'{bound}{ns / 1e6:.1f} ms'}"
     yield f"TPOT:             {'–' if record.tpot_ns is None else f'{record.tpot_ns / 1e6:.2f} ms'}"
     tokens = "–" if record.output_tokens is None else f"{record.output_tokens} ({record.output_tokens_source})"
     yield f"output tokens:    {tokens} in {record.chunks} chunks"
     yield f"input tokens:     {'–' if record.input_tokens is None else record.input_tokens}"
     yield f"finish reason:    {record.finish_reason or '–'}"
-    yield f"receive times:    {record.timestamp_source or '–'}"
+    late = f", {record.late_tokens} tokens in late reads: ≤ is an upper bound" if record.late_tokens else ""
+    yield f"receive times:    {record.timestamp_source or '–'}{late}"
 
 
 def _options(given: argparse.Namespace) -> tuple[AskOptions, WireTransport]:

@@ -7,6 +7,12 @@ import re
 import pytest
 
 from llm_locust.cli import main
+from llm_locust.load import trial
+from llm_locust.load.endpoint import endpoints_of
+from llm_locust.load.options import AskOptions
+from llm_locust.load.probe import Tap
+from llm_locust.protocol import BodyOptions, get_dialect
+from llm_locust.wire.transport import WireTransport
 from tests.mock_process import start_mock
 
 FAST = ("--profile", "fast", "--ttft-ms", "20", "--itl-ms", "1")
@@ -27,11 +33,28 @@ def test_probe_shows_every_event_and_what_the_server_can_do(capsys: pytest.Captu
         "outcome": "ok",
         "output tokens": "32 (usage) in 32 chunks",
         "finish reason": "length",
-        "model": "m1",
+        "model": "m1, the one that the server names",
         "usage": "yes, with every event",
         "left out": "nothing",
     }
     assert {name: shown.get(name) for name in wanted} == wanted
+    assert sum("the one that the server names" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(("lag_ns", "late"), [(900_000, False), (5_000_000, True)])
+def test_tokens_of_one_late_read_are_told_as_upper_bounds(lag_ns: int, late: bool) -> None:
+    """TCP merged them: the kernel's stamp is that of the last. Sent together they are as they came."""
+    options = AskOptions(host="http://127.0.0.1:9", body=BodyOptions(model="m"))
+    dialect = get_dialect("openai-chat")
+    endpoint = endpoints_of("http://127.0.0.1:9", dialect.path)[0]
+    with trial.tester(options, dialect, endpoint, WireTransport()) as server:
+        flight, _ = server.take_off(options.body, server.prompt())
+    token = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+    tap = Tap(flight)
+    tap.on_head(200, [(b"content-type", b"text/event-stream")], 1)
+    assert [tap.on_read(token, 2, lag_ns), tap.on_read(token * 2, 3, lag_ns)] == [1, 2]
+    told = [tap.seen.get(block=False) for _ in range(4)]
+    assert [(seen[0], seen[2]) for seen in told if seen is not None] == [(1, False), (2, False), (3, late), (3, late)]
 
 
 @pytest.mark.parametrize(
