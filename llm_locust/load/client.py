@@ -30,6 +30,7 @@ from llm_locust.load.events import FLOW_EXCEPTIONS, llm_events
 from llm_locust.load.flight import Flight, asked_facts, build_body, count_tokens, fly, request_headers
 from llm_locust.load.gate_types import Ticket
 from llm_locust.load.options import DEFAULT_DIALECT
+from llm_locust.load.row_name import row_name
 from llm_locust.load.surroundings import Surroundings
 from llm_locust.load.telling import Asking, tell_locust, token_listener
 from llm_locust.measure.finish import Identity, finish_record
@@ -167,7 +168,7 @@ class LLMClient:
         outcome = Outcome.CLIENT_ERROR
         try:
             endpoint = here.endpoints.next(self._host, path)
-            row = name or self._user.name or path
+            row = row_name(name or self._user.name or path)
             request = Asking(ticket, row, endpoint, options, uuid.uuid4().hex, headers or {})
             flight = Flight(
                 reader=self._dialect.reader(stream=stream), asked=AskFacts(stream=stream), keep_raw=options.keep_raw

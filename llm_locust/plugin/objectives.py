@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from llm_locust.load.row_name import row_name
 from llm_locust.load.users import LLMUser
 from llm_locust.measure.record import RequestRecord
 from llm_locust.measure.slo import Slo, Verdict
@@ -105,4 +106,4 @@ def _of_class(owner: type[LLMUser], *, alone: bool) -> OfClass:
     assert owner.slo is not None
     if owner.name is None and not alone:
         raise SloError(f"{owner.__name__} has no `name`, so its requests have no rows of their own", owner.slo, 0)
-    return OfClass(parse_slo(owner.slo), owner.name or ALL)
+    return OfClass(parse_slo(owner.slo), row_name(owner.name) if owner.name else ALL)

@@ -114,6 +114,16 @@ def test_connection_is_kept_between_the_requests_of_a_user(mock: MockProcess) ->
     assert second.connect_ns is None
 
 
+def test_name_of_the_row_over_all_names_is_no_request_s(mock: MockProcess) -> None:
+    """Requests named so have a row of their own, the same in records and in Locust's numbers."""
+    seen = client_for(options_for(mock))
+    for name in ("all", "All"):
+        seen.client.chat("Hi", output_tokens=2, name=name)
+    close(seen)
+    assert [record.name for record in seen.around.collector.records] == ["all (name)", "All"]
+    assert [event["name"] for event in seen.events] == ["all (name)", "All"]
+
+
 def test_conversation_text_and_token_ids_can_be_asked(mock: MockProcess) -> None:
     """What `chat` and `complete` take."""
     seen = client_for(options_for(mock), dialect="openai-completions")

@@ -56,6 +56,15 @@ def test_each_class_is_judged_by_its_own_rows() -> None:
     assert told["Digest: e2e p99 < 60s"] == (None, False)
 
 
+def test_class_named_as_the_row_over_all_names_is_judged_by_its_own() -> None:
+    """Its requests stand in another row, and so do its objectives."""
+    named = type("Named", (Chat,), {"name": "all"})
+    demanded = objectives(Settings(), [named, Digest])
+    assert demanded is not None
+    rows = [row("all (name)", ttft_ms_p99=800.0, ttft_ms_count=10), row(ALL, ttft_ms_p99=9000.0, ttft_ms_count=20)]
+    assert next(verdict.got for verdict in demanded.verdicts(rows)["s"]) == 800.0
+
+
 def test_each_request_is_judged_by_the_limits_of_its_class() -> None:
     """A class without limits per request is not judged by another's."""
     demanded = objectives(Settings(), [Chat, Digest])
