@@ -76,6 +76,7 @@ class Applied(msgspec.Struct, kw_only=True):
     users: int
     rate_per_s: float | None = None
     number: int | None = None
+    open_loop: bool = False
     whole_requests: bool = False  # see `Stage`
     opened_ns: int | None = None
     steady_ns: int | None = None

@@ -43,6 +43,7 @@ class Logbook:
             number=number,
             users=stage.users,
             rate_per_s=stage.rate_per_s,
+            open_loop=stage.open_loop,
             whole_requests=stage.whole_requests,
         )
         self.applied.append(row)

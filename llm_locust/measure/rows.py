@@ -35,6 +35,7 @@ class Source:
     window_ns: int = 0
     users: int | None = None
     rate_per_s: float | None = None
+    open_loop: bool = False  # the plan says so; of a run without one the requests do
     in_flight_peak: int | None = None
     backlog_max: int = 0
     gaps: GapStatistics = field(default_factory=GapStatistics)
@@ -138,7 +139,7 @@ def _tokens(source: Source, _: dict[str, Value]) -> dict[str, Value]:
 def _schedule(source: Source, _: dict[str, Value]) -> dict[str, Value]:
     counts, shared = source.cell.counts, source.shared.counts
     backoff = {"backoff_s": counts["backoff_ns"] / 1e9}
-    if not (counts["scheduled"] or counts["arrivals_due"] or source.rate_per_s is not None):
+    if not (source.open_loop or counts["scheduled"] or counts["arrivals_due"]):
         return {"load": "closed loop", **backoff}
     cap_reached = _per(shared["cap_reached_ns"], shared["observed_ns"])
     return {

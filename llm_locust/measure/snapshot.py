@@ -22,10 +22,11 @@ STEADY = "steady"
 
 @dataclass(frozen=True, slots=True)
 class StageFacts:
-    """What the plan says of a stage; it is not measured. `rate_per_s` None is a closed loop."""
+    """What the plan says of a stage; it is not measured. An open loop without a rate plays a trace."""
 
     users: int | None = None
     rate_per_s: float | None = None
+    open_loop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +125,15 @@ def _rows_of(
     stage_wide = aggregate.cells.get((stage, STAGE_WIDE, phase), Tally())
     rows = []
     window_ns = _length_ns(shared)
-    whole = Source(Tally(), Tally(), shared, window_ns, facts.users, facts.rate_per_s)
+    open_loop = facts.open_loop or facts.rate_per_s is not None
+    whole = Source(Tally(), Tally(), shared, window_ns, facts.users, facts.rate_per_s, open_loop)
     whole.cell.merge(stage_wide)
     for name in names:
         key = (stage, name, phase)
         cell, window = aggregate.cells.get(key, Tally()), aggregate.windows.get(key, Tally())
         whole.cell.merge(cell)
         whole.window.merge(window)
-        source = Source(cell, window, shared, window_ns, in_flight_peak=aggregate.peak(key))
+        source = Source(cell, window, shared, window_ns, open_loop=open_loop, in_flight_peak=aggregate.peak(key))
         rows.append(StageRow(stage, name, phase, row_values(source)))
     whole.in_flight_peak = aggregate.peak((stage, STAGE_WIDE, phase))
     whole.backlog_max = shared.counts["backlog_max"]
@@ -147,6 +149,7 @@ def _run_source(measured: list[Source]) -> Source:
         run.window.merge(stage.window)
         run.shared.merge(stage.shared)
         run.window_ns += stage.window_ns
+        run.open_loop |= stage.open_loop
     run.in_flight_peak = max((s.in_flight_peak for s in measured if s.in_flight_peak is not None), default=None)
     run.backlog_max = max((stage.backlog_max for stage in measured), default=0)
     return run

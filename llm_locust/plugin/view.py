@@ -50,7 +50,11 @@ class Surroundings:
 def stage_facts(conductor: Conductor | None) -> dict[str, StageFacts]:
     """What the plan says of the stages that ran, in their order."""
     applied = [] if conductor is None else conductor.applied
-    return {row.label: StageFacts(users=row.users, rate_per_s=row.rate_per_s) for row in applied if not row.skipped}
+    return {
+        row.label: StageFacts(users=row.users, rate_per_s=row.rate_per_s, open_loop=row.open_loop)
+        for row in applied
+        if not row.skipped
+    }
 
 
 def take_picture(

@@ -273,6 +273,20 @@ def test_rows_stand_in_the_order_of_the_plan() -> None:
     assert some(got.run.values, "window_s", "output_tok_per_s", "requests_ok", "users") == (4, 5, 5, None)
 
 
+@pytest.mark.parametrize("facts", [StageFacts(users=1, rate_per_s=5.0), StageFacts(users=1, open_loop=True)])
+def test_every_row_of_an_open_loop_is_one_before_a_request_of_it_has_ended(facts: StageFacts) -> None:
+    """A rate or a trace is the plan's; the rows of names and the run's say nothing else than the stage's."""
+    aggregate = Aggregate()
+    window = aggregate.window("s", STAGE_WIDE, "steady")
+    window.low("from", 0)
+    window.high("until", S)
+    aggregate.window("s", "x", "steady").counts["started"] += 1
+    got = snapshot(aggregate, 0, {"s": facts})
+    assert [(row.name, row.values["load"]) for row in (*got.rows, got.run)] == [
+        ("x", "open loop"), ("all", "open loop"), ("all", "open loop"),
+    ]  # fmt: skip
+
+
 def test_rows_are_computed_anew_only_where_something_changed() -> None:
     """Twenty ended stages cost nothing; a change is never missed, and facts of the plan count as one."""
     aggregate = Aggregate()
