@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from llm_locust.cli import locustfiles_root
 
@@ -35,9 +36,12 @@ def run_demo(*, quick: bool) -> int:
         print(f"$ {' '.join(['locust', *command[3:]])}\n", flush=True)
         sweep = subprocess.Popen(command)
         try:
-            return sweep.wait()
+            code = sweep.wait()
         finally:
             _end(sweep)
+        server = f"llm-locust mock --port {urlsplit(url).port} --time-scale {TIME_SCALE}"
+        print(f"Next: the embedded server ends with the demo; start it again before you repeat the run: {server}")
+        return code
 
 
 @contextmanager

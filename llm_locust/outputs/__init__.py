@@ -134,6 +134,7 @@ class Outputs:
 
     def _write_run_conf(self) -> None:
         run = self.run
-        comments = [f"{run.run_id}: locust --config run.conf repeats this run", *run.repeat_command.splitlines()]
+        command = " ".join(["locust", *run.chosen_classes, "--config run.conf"])
+        comments = [f"{run.run_id}: {command} repeats this run", *run.repeat_command.splitlines()]
         text = run_conf(run.options, run.left_out, comments)
         replace_file(self.directory / "run.conf", text.encode(), durable=False)

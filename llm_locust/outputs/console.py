@@ -153,8 +153,10 @@ class Screen:
             pass  # nobody reads any more (a broken pipe, a closed stream, a full disk behind a log)
 
 
-def next_steps(picture: Picture, failures: Sequence[Failure], directory: Path) -> list[str]:
-    """Return what a user does after this run, the most urgent first."""
+def next_steps(
+    picture: Picture, failures: Sequence[Failure], directory: Path, classes: Sequence[str] = ()
+) -> list[str]:
+    """Return what a user does after this run, the most urgent first; ``classes``: `RunFacts.chosen_classes`."""
     steps = []
     verdict = picture.verdicts.get(RUN)
     if verdict is not None and verdict.validity is not Validity.VALID:
@@ -164,7 +166,7 @@ def next_steps(picture: Picture, failures: Sequence[Failure], directory: Path) -
     if any(row.values["saturated"] for row in picture.snapshot.rows):
         steps.append("a SATURATED stage was held back by its users: raise -u, or take the rate as more than it carries")
     if (directory / "run.conf").is_file():
-        steps.append(f"repeat this run: locust --config {directory / 'run.conf'}")
+        steps.append(f"repeat this run: {' '.join(['locust', *classes])} --config {directory / 'run.conf'}")
     return steps
 
 

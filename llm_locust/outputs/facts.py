@@ -52,6 +52,7 @@ class RunFacts:
     left_out: Mapping[str, str] = field(default_factory=dict)
     seeds: Mapping[str, int] = field(default_factory=dict)
     repeat_command: str = ""
+    chosen_classes: tuple[str, ...] = ()  # the user classes that run, where not all of the locustfile do
     server: Mapping[str, object] = field(default_factory=dict)  # what pre-flight learned
     lengths: tuple[Mapping[str, object], ...] = ()  # how prompts got their lengths: source, overhead, words
     tags: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -217,21 +217,32 @@ def masked(settings: Settings) -> dict[str, Any]:
     return shown
 
 
-# Locust's own options that say how a run goes; paths, ports and logging belong to the machine.
+# Locust's own options that say how a run goes; paths and logging belong to the machine.
 _LOCUST_OPTIONS = (
     ("locustfile", "locustfile"), ("host", "host"), ("num_users", "users"), ("spawn_rate", "spawn-rate"),
-    ("run_time", "run-time"), ("headless", "headless"), ("processes", "processes"), ("master", "master"),
+    ("run_time", "run-time"), ("headless", "headless"), ("autostart", "autostart"), ("autoquit", "autoquit"),
+    ("processes", "processes"), ("master", "master"), ("master_bind_host", "master-bind-host"),
+    ("master_bind_port", "master-bind-port"), ("master_host", "master-host"), ("master_port", "master-port"),
     ("expect_workers", "expect-workers"), ("tags", "tags"), ("exclude_tags", "exclude-tags"),
     ("reset_stats", "reset-stats"), ("equal_weights", "equal-weights"), ("stop_timeout", "stop-timeout"),
 )  # fmt: skip
 _OF_A_MASTER = ("master", "expect_workers")  # Locust sets them itself where --processes is given
+_LOCUSTS_DEFAULTS = {
+    "autoquit": -1, "expect_workers": 1, "master_bind_host": "*", "master_bind_port": 5557,
+    "master_host": "127.0.0.1", "master_port": 5557,
+}  # fmt: skip
 
 
-def repeat_options(settings: Settings, parsed: Namespace) -> tuple[dict[str, OptionValue], dict[str, str]]:
-    """What repeats the run: option name without dashes → value as typed; and name → why a secret one is left out."""
+def repeat_options(
+    settings: Settings, parsed: Namespace, shape: str | None = None
+) -> tuple[dict[str, OptionValue], dict[str, str]]:
+    """What repeats the run: option name without dashes → value as typed; and name → why a secret one is left out.
+
+    A run of the web page begins at once in the repeat, without a page. ``shape``: the one that ran.
+    """
     kept: dict[str, OptionValue] = {}
     left_out: dict[str, str] = {}
-    for name, value, is_masked in _given_items(settings, parsed):
+    for name, value, is_masked in _given_items(settings, parsed, shape):
         if is_masked:
             left_out[name] = f"may hold a secret: {' '.join(value) if isinstance(value, list) else value}"
         else:
@@ -239,10 +250,13 @@ def repeat_options(settings: Settings, parsed: Namespace) -> tuple[dict[str, Opt
     return kept, left_out
 
 
-def repeat_command(settings: Settings, parsed: Namespace) -> str:
-    """The command that repeats the run, on one line; what may be secret is masked in it."""
-    words = ["locust"]
-    for name, value, _ in _given_items(settings, parsed):
+def repeat_command(settings: Settings, parsed: Namespace, shape: str | None = None, classes: Sequence[str] = ()) -> str:
+    """The command that repeats the run, on one line; what may be secret is masked in it.
+
+    ``classes``: the names of the user classes where not all ran; they are words of their own.
+    """
+    words = ["locust", *classes]
+    for name, value, _ in _given_items(settings, parsed, shape):
         if isinstance(value, bool):
             words.append(f"--{name}" if value else f"--no-{name}")
         elif not isinstance(value, list):
@@ -254,19 +268,29 @@ def repeat_command(settings: Settings, parsed: Namespace) -> str:
     return shlex.join(words)
 
 
-def _given_items(settings: Settings, parsed: Namespace) -> Iterator[tuple[str, OptionValue, bool]]:
+def chosen_classes(parsed: Namespace, available: Iterable[str]) -> tuple[str, ...]:
+    """The user classes that were named on the command line or chosen in the page; none where all of them ran."""
+    chosen = tuple(getattr(parsed, "user_classes", None) or ())
+    return () if set(chosen) == set(available) else chosen
+
+
+def _given_items(settings: Settings, parsed: Namespace, shape: str | None) -> Iterator[tuple[str, OptionValue, bool]]:
     """(name, value that may be seen, whether something was masked in it) of everything that was given."""
     forked = bool(getattr(parsed, "processes", None))
     for dest, name in _LOCUST_OPTIONS:
         # Locust writes 1 user over what was not given; a shape that varies the users would refuse it in the repeat
         value = settings.users if dest == "num_users" else getattr(parsed, dest, None)
-        if not value or (dest == "expect_workers" and value == 1) or (forked and dest in _OF_A_MASTER):
+        if dest == "headless":
+            value = not getattr(parsed, "autostart", False)
+        if not value or value == _LOCUSTS_DEFAULTS.get(dest) or (forked and dest in _OF_A_MASTER):
             continue
         if dest == "host":
             shown = ",".join(mask_url(host.strip()) for host in str(value).split(","))
             yield name, shown, MASK in shown
         else:
             yield name, value if isinstance(value, (bool, list)) else str(value), False
+    if getattr(parsed, "class_picker", False):
+        yield "llm-shape", shape or SHAPE_NONE, False
     for dest, typed in settings.raw.items():
         option = options.BY_DEST[dest]
         visible = _shown(option, typed)

@@ -82,7 +82,8 @@ class Writer:
         if run.aborted:
             self._screen.say(run.aborted)
         build_report(run.outputs.directory, self._screen.say)
-        self._screen.files(run.outputs.paths, next_steps(picture, failures, run.outputs.directory))
+        outputs = run.outputs
+        self._screen.files(outputs.paths, next_steps(picture, failures, outputs.directory, outputs.run.chosen_classes))
         return picture
 
     def _take_new(self, run: Run, before_epoch_s: int) -> New:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -282,8 +283,6 @@ def test_run_conf_repeats_the_run(tmp_path: Path) -> None:
 
 def test_repeat_command_repeats_the_run() -> None:
     """The printed command, split as a shell does, gives the same settings again."""
-    import shlex
-
     parsed = parse(
         "-f", "x.py", "--llm-tag", "a=b c", "--llm-tag", "d=e", "--no-llm-stream", "--llm-dry-run", "--tags", "x", "y",
     )  # fmt: skip
@@ -294,11 +293,49 @@ def test_repeat_command_repeats_the_run() -> None:
     assert again == found
 
 
+def test_repeat_begins_at_once_where_the_run_did() -> None:
+    """A run of the page is repeated without one, with the shape and the classes that were chosen there."""
+
+    def kept(*args: str, shape: str | None = None) -> dict[str, object]:
+        parsed = parse("-f", "x.py", *args)
+        found, _ = settings.read(parsed)
+        again = parse(*shlex.split(settings.repeat_command(found, parsed, shape))[1:])
+        assert (again.headless, again.autostart) == (not parsed.autostart, parsed.autostart)
+        options, _ = settings.repeat_options(found, parsed, shape)
+        return {name: value for name, value in options.items() if name != "locustfile"}
+
+    assert kept() == kept("--headless") == {"headless": True}
+    assert kept("--autostart", "--autoquit", "3") == {"autostart": True, "autoquit": "3"}
+    assert kept("--class-picker", shape="Sweep") == {"headless": True, "llm-shape": "Sweep"}
+    assert kept("--class-picker") == {"headless": True, "llm-shape": "none"}
+
+
+def test_repeat_has_the_ports_of_its_master() -> None:
+    """Another master of the machine has Locust's own; what the run did not set is left to it."""
+    own = ("--processes", "2", "--master-bind-port", "6001", "--master-port", "6001", "--master-bind-host", "127.0.0.1")
+    for args in (own, ("--processes", "2")):
+        parsed = parse("-f", "x.py", "--headless", *args)
+        found, _ = settings.read(parsed)
+        words = shlex.split(settings.repeat_command(found, parsed))
+        assert sorted(words[1:]) == sorted(["--locustfile", "x.py", "--headless", *args])
+
+
+def test_repeat_names_the_classes_that_ran() -> None:
+    """Names on the command line are words of their own, not options; all of them need none."""
+    parsed = parse("-f", "x.py", "--tags", "a", "--", "Chat")
+    found, _ = settings.read(parsed)
+    chosen = settings.chosen_classes(parsed, ["Chat", "Digest"])
+    assert chosen == ("Chat",)
+    assert settings.chosen_classes(parsed, ["Chat"]) == ()
+    again = parse(*shlex.split(settings.repeat_command(found, parsed, None, chosen))[1:])
+    assert (again.user_classes, again.tags) == (["Chat"], ["a"])
+
+
 def test_repeat_has_no_users_where_none_were_given() -> None:
     """Locust writes 1 user over what was not given before a run begins; a shape that varies them refuses any."""
     parsed = parse("-f", "x.py", "--llm-levels", "8,16")
     found, _ = settings.read(parsed)
     parsed.num_users = 1
     kept, _ = settings.repeat_options(found, parsed)
-    assert kept == {"locustfile": "x.py", "llm-levels": "8,16"}
+    assert kept == {"locustfile": "x.py", "headless": True, "llm-levels": "8,16"}
     assert "--users" not in settings.repeat_command(found, parsed)
