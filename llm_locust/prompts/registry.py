@@ -22,6 +22,7 @@ from llm_locust.prompts.ruler import Ruler
 from llm_locust.prompts.sharegpt import ShareGPT
 from llm_locust.prompts.source import PromptError, PromptSource
 from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix, Synthetic
+from llm_locust.prompts.textfile import TextFile
 from llm_locust.prompts.token_ids import TokenIds
 from llm_locust.prompts.traces import open_burstgpt, open_mooncake
 from llm_locust.protocol.types import PromptRequest
@@ -146,10 +147,10 @@ def open_prompts(spelled: str, wanted: Wanted = ANYTHING) -> PromptSource:
         return SpeedBenchmark(tuple(Synthetic(fixed(n), output, seed=wanted.seed) for n in SPEED_BENCHMARK_TOKENS))
     if kind == "text":
         return _with_output(_constant(rest), wanted)
+    kind, lenient = kind.removesuffix("+lenient"), kind.endswith("+lenient")
     if kind in _TRACES:
-        return replace(_TRACES[kind](_existing(rest)), seed=wanted.seed)
-    lenient = kind.endswith("+lenient")
-    opener = _opener(kind.removesuffix("+lenient"))
+        return replace(_TRACES[kind](_existing(rest), lenient=lenient), seed=wanted.seed)
+    opener = _opener(kind)
     if opener is None:
         path = Path(spelled).expanduser()
         if not path.is_file() or path.suffix not in _SUFFIXES:
@@ -176,10 +177,7 @@ def _constant(rest: str) -> ConstantText:
     if not rest.startswith("@"):
         return ConstantText(rest)
     path = _existing(rest[1:])
-    try:
-        return ConstantText(path.read_text("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise PromptError(f"{path}, byte {error.start}: not UTF-8") from None
+    return ConstantText("".join(line for _, _, line in TextFile(path).lines()))
 
 
 def _existing(path: str) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import mmap
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class ShareGPT:
     """The usable conversations of a file, by index."""
 
     def __init__(self, path: Path, *, keep: Keep, first_only: bool = False, lenient: bool = False) -> None:
-        TextFile(path)  # refuses what cannot be opened, UTF-16 and UTF-32
+        file = TextFile(path)  # refuses what cannot be opened, UTF-16 and UTF-32
         self._first_only = first_only
         self._map = _mapped(path)
         skipped: Counter[str] = Counter()
@@ -49,6 +50,7 @@ class ShareGPT:
                 prompt = conversation(msgspec.json.decode(row), first_only=first_only)
             except (msgspec.DecodeError, UnicodeError) as error:
                 if not lenient:
+                    file.require_utf8()
                     raise PromptError(f"{path}, conversation {number}: {error}") from None
                 skipped["not JSON"] += 1
                 continue
@@ -121,4 +123,12 @@ def _elements(content: mmap.mmap, path: Path) -> list[msgspec.Raw]:
     try:
         return msgspec.json.decode(view, type=list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise PromptError(f"{path}: not a JSON array of conversations: {error}") from None
+        line = _line_of(view, str(error))
+        raise PromptError(f"{path}, line {line}: not a JSON array of conversations: {error}") from None
+
+
+def _line_of(content: memoryview, error: str) -> int:
+    """Find the line of msgspec's (0.21) error: it names the byte, but for an array that has no end."""
+    at = re.search(r"\(byte (\d+)\)", error)
+    end = int(at[1]) if at else len(content) if "truncated" in error else 0
+    return content[:end].tobytes().rstrip(b"\n").count(b"\n") + 1

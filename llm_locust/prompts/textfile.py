@@ -62,6 +62,11 @@ class TextFile:
                 f"if it is Windows-1252: iconv -f CP1252 -t UTF-8 '{self.path}' > '{self.path}.utf8'"
             ) from None
 
+    def require_utf8(self) -> None:
+        """Go through the whole file; raises PromptError with line, offset and the command that mends it."""
+        for _ in self.lines():
+            pass
+
     def read(self, offset: int, length: int) -> str:
         """Return the text of `length` bytes at `offset`; raises PromptError where the file changed."""
         if self._map is None:

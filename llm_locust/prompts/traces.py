@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from llm_locust.prompts.phrases import PHRASE_WORDS, Phrases, opened
 from llm_locust.prompts.ruler import ASSUMED, Ruler
-from llm_locust.prompts.source import PromptError
+from llm_locust.prompts.source import PromptError, skip_notes
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import PromptRequest
 
@@ -97,21 +98,22 @@ class Trace:
         return self._phrases.named(names, words)
 
 
-def open_mooncake(path: Path) -> Trace:
-    """Read a Mooncake trace. Raises PromptError with file and line."""
+def open_mooncake(path: Path, *, lenient: bool = False) -> Trace:
+    """Read a Mooncake trace; a bad row raises PromptError with file and line, or is skipped and counted."""
     file = TextFile(path)
     decoder = msgspec.json.Decoder(MooncakeRow)
     rows: list[MooncakeRow] = []
+    skipped: Counter[str] = Counter()
     for number, _, line in file.lines():
         if not line.strip():
             continue
-        try:
-            row = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeError) as error:
-            raise PromptError(f"{path}, line {number}: {error}") from None
-        if problem := _mooncake_problem(row):
-            raise PromptError(f"{path}, line {number}: {problem}")
-        rows.append(row)
+        row = _mooncake_row(decoder, line)
+        if isinstance(row, MooncakeRow):
+            rows.append(row)
+        elif lenient:
+            skipped[row] += 1
+        else:
+            raise PromptError(f"{path}, line {number}: {row}")
     if not rows:
         raise PromptError(f"{path}: no request in it")
     order = sorted(range(len(rows)), key=lambda i: rows[i].timestamp)
@@ -121,8 +123,17 @@ def open_mooncake(path: Path) -> Trace:
         output_tokens=np.array([rows[i].output_length for i in order], dtype=np.int64),
         blocks=tuple(rows[i].hash_ids for i in order),
         digest=file.digest,
-        notes=_sorted_note(path, order),
+        notes=(*_sorted_note(path, order), *skip_notes(skipped, path)),
     )
+
+
+def _mooncake_row(decoder: msgspec.json.Decoder[MooncakeRow], line: str) -> MooncakeRow | str:
+    """Read a row, or say what is wrong with it."""
+    try:
+        row = decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return str(error)
+    return _mooncake_problem(row) or row
 
 
 def _mooncake_problem(row: MooncakeRow) -> str:
@@ -138,20 +149,28 @@ def _mooncake_problem(row: MooncakeRow) -> str:
     return ""
 
 
-def open_burstgpt(path: Path) -> Trace:
-    """Read a BurstGPT trace; rows with no response tokens (failed there) are left out and counted."""
+def open_burstgpt(path: Path, *, lenient: bool = False) -> Trace:
+    """Read a BurstGPT trace; rows with no response tokens (failed there) are left out and counted.
+
+    A row that is no numbers raises PromptError with file and line, or is left out and counted too.
+    """
     import pandas as pd  # a second of CPU in every process of a run, needed for this kind of file only
 
+    file = TextFile(path)
+    file.require_utf8()
     try:
-        table = pd.read_csv(path)
+        table = pd.read_csv(path, skip_blank_lines=False).dropna(how="all")  # so that a row's place is its line
     except (OSError, ValueError) as error:
         raise PromptError(f"{path}: {error}") from None
     wanted = ("Timestamp", "Request tokens", "Response tokens")
     if missing := [name for name in wanted if name not in table.columns]:
         raise PromptError(f"{path}, line 1: no column {', '.join(missing)}; a BurstGPT file has {', '.join(wanted)}")
     numbers = table.loc[:, list(wanted)].apply(pd.to_numeric, errors="coerce")
-    if (bad := numbers.isna().any(axis=1)).any():
-        raise PromptError(f"{path}, line {int(bad.to_numpy().argmax()) + 2}: not a number")
+    bad = numbers.isna().any(axis=1)
+    if bad.any() and not lenient:
+        raise PromptError(f"{path}, line {int(bad.idxmax()) + 2}: not a number")
+    skipped = Counter({"not a number": int(bad.sum())} if bad.any() else {})
+    numbers = numbers[~bad]
     used = numbers[(numbers["Response tokens"] > 0) & (numbers["Request tokens"] > 0)]
     if used.empty:
         raise PromptError(f"{path}: no request with an answer in it")
@@ -163,8 +182,8 @@ def open_burstgpt(path: Path) -> Trace:
         input_tokens=used["Request tokens"].to_numpy(dtype=np.int64),
         output_tokens=used["Response tokens"].to_numpy(dtype=np.int64),
         blocks=((),) * len(used),
-        digest=hashlib.sha256(path.read_bytes()).hexdigest()[:16],
-        notes=notes,
+        digest=file.digest,
+        notes=(*notes, *skip_notes(skipped, path)),
     )
 
 

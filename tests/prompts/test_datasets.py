@@ -120,6 +120,37 @@ def test_other_encodings_are_refused_with_line_and_offset(write: Write) -> None:
         open_prompts(str(write("l.txt", b"good\nG\xfcte\n")), Wanted())
 
 
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("lines", b"good\nG\xfcte\n"),
+        ("jsonl", b'{"prompt":"a"}\n{"prompt":"\xfc"}\n'),
+        ("openqa", b'{"question":"a"}\n{"question":"\xfc"}\n'),
+        ("csv", b"prompt\nG\xfcte\n"),
+        ("sharegpt", b'[{"conversations":[\n{"from":"human","value":"\xfc"},{"from":"gpt","value":"A"}]}]'),
+        ("sharegpt-first", b'[{"conversations":[\n{"from":"human","value":"\xfc"},{"from":"gpt","value":"A"}]}]'),
+        ("mooncake", b'{"timestamp":0,"input_length":1,"output_length":1}\n{"\xfc":0}\n'),
+        ("burstgpt", b"Timestamp,Model,Request tokens,Response tokens\n1,\xfc,5,3\n"),
+        ("text", b"good\nG\xfcte"),
+    ],
+)
+def test_other_encodings_are_refused_by_every_kind(write: Write, kind: str, content: bytes) -> None:
+    """Line, place and the command that mends it, whatever reads the file."""
+    path = write("f", content)
+    with pytest.raises(PromptError, match=r"f, line 2, byte \d+: not UTF-8 \(byte 0xfc\).*iconv -f CP1252 -t UTF-8"):
+        open_prompts(f"{kind}:{'@' if kind == 'text' else ''}{path}", Wanted())
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [(b'[\n{"id":1},\n{"id":2 "x":3}\n]', 3), (b'[\n{"id":1},\n{"conversations":[\n', 3), (b"\n{}", 1)],
+    ids=["malformed", "without an end", "no array"],
+)
+def test_sharegpt_file_that_is_no_array_is_named_with_the_line(write: Write, content: bytes, line: int) -> None:
+    with pytest.raises(PromptError, match=rf"s\.json, line {line}: not a JSON array of conversations"):
+        open_prompts(f"sharegpt:{write('s.json', content)}", Wanted())
+
+
 def test_lone_surrogate_is_refused_with_its_line_and_a_pair_is_one_character(write: Write) -> None:
     content = b'{"prompt":"bad \\ud83e end"}\n{"prompt":"good \\ud83e\\udd16"}\n'
     path = write("e.jsonl", content)

@@ -77,8 +77,20 @@ def test_burstgpt_times_are_seconds_and_failed_rows_are_left_out_and_counted(tmp
     [
         (b"a,b\n1,2\n", "no column Timestamp"),
         (b"Timestamp,Request tokens,Response tokens\n1,x,3\n", "line 2: not a number"),
+        (b"Timestamp,Request tokens,Response tokens\n1,2,3\n\n1,x,3\n\n", "line 4: not a number"),
     ],
 )
 def test_burstgpt_file_that_is_wrong_is_named(tmp_path: Path, content: bytes, says: str) -> None:
     with pytest.raises(PromptError, match=says):
         trace(tmp_path, "burstgpt", content)
+
+
+def test_lenient_trace_skips_and_counts_what_is_wrong(tmp_path: Path) -> None:
+    """`KIND+lenient` holds for traces, too."""
+    bad = GOOD.splitlines()[0] + b'\nnope\n{"timestamp":0,"input_length":0,"output_length":1}\n'
+    mooncake = trace(tmp_path, "mooncake+lenient", bad)
+    assert len(mooncake.arrivals_s) == 1
+    assert [note.split(":")[1] for note in mooncake.notes] == [" 1 rows skipped", " 1 rows skipped"]
+    burst = trace(tmp_path, "burstgpt+lenient", BURST + b"x,GPT-4,1,1,2,API log\n")
+    assert burst.arrivals_s.tolist() == [0.0, 113.0]
+    assert "trace: 1 rows skipped: not a number" in burst.notes
