@@ -26,7 +26,7 @@ from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
-from . import ctrl_c, equip, secrets, settings
+from . import ctrl_c, equip, messages, secrets, settings
 from .announce import plan_lines
 from .checks import (
     host_problems,
@@ -70,6 +70,9 @@ def begin(environment: Any) -> None:
         environment.llm = LLM(found, key, runner)
         Worker(environment, environment.llm, listener_errors).start()
         return
+    if isinstance(runner, MasterRunner):
+        # Its team does not listen yet, and Locust (2.47) warns of messages that nobody knows; a worker says hello again.
+        runner.register_message(messages.HELLO, lambda **_: None)
     ctrl_c.install()
     problems += _choose_shape(environment, found)
     if parsed.headless or parsed.autostart:

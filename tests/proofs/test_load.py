@@ -176,5 +176,6 @@ def test_dry_run_prints_the_plan_and_sends_nothing(tmp_path: Path) -> None:
         assert process.wait(30) == 0, process.output
         for text in ("baseline", "users-64", "rate-20", "mixed", "20 poisson", "10 requests", "least duration: "):
             assert text in process.output
+        assert "Unknown message" not in process.output
         assert run.mock.truth()["requests"] == 0
         assert not (tmp_path / "reports").exists()
