@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 import gevent
-import httpx
 import msgspec
 from gevent.event import Event
 from locust.exception import StopTest, StopUser
@@ -37,8 +36,8 @@ from llm_locust.measure.finish import Identity, finish_record
 from llm_locust.measure.judge import AskFacts
 from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.protocol import PromptRequest, get_dialect
+from llm_locust.wire.client import Outgoing, UserClient, http_client
 from llm_locust.wire.clock import get_clock
-from llm_locust.wire.transport import http_client
 from llm_locust.wire.types import End, Exchange
 
 logger = logging.getLogger(__name__)
@@ -78,7 +77,7 @@ class LLMClient:
         self._dialect = get_dialect(user.dialect or options.dialect or DEFAULT_DIALECT)
         self._spoken = (self._dialect.name, "" if options.host else host)
         self._request_type = self._dialect.framing.name if options.body.stream else "POST"
-        self._http: httpx.Client | None = None
+        self._http: UserClient | None = None
         self._backoff = Backoff()
         self._landed = Event()
         self._landed.set()
@@ -202,7 +201,7 @@ class LLMClient:
     def _prepare_and_fly(self, flight: Flight, request: Asking, prompting: Prompting) -> BaseException | None:
         """Build, send and wait for the end; return what is to be raised once the record is booked."""
         stop: BaseException | None = None
-        ready: httpx.Request | None = None
+        ready: Outgoing | None = None
         try:
             ready = self._prepare(flight, request, prompting)
         except Exception as error:
@@ -214,7 +213,7 @@ class LLMClient:
         self._here.collector.opened(request.ticket, request.name, flight.timeline, start_ns)
         return stop if ready is None else self._fly(flight, request, ready)
 
-    def _prepare(self, flight: Flight, request: Asking, prompting: Prompting) -> httpx.Request:
+    def _prepare(self, flight: Flight, request: Asking, prompting: Prompting) -> Outgoing:
         """Build the request: prompt, body, headers. Raises ValueError where the dialect cannot carry the prompt."""
         options = request.options
         prompt, repeated = prompting(request.ticket)
@@ -226,12 +225,11 @@ class LLMClient:
         )
         flight.reader = self._dialect.reader(stream=options.body.stream, n=flight.asked.n)
         headers = {**request_headers(self._dialect, options), **request.headers}
-        headers["X-Request-Id"] = request.client_request_id
-        url, content = request.endpoint.url, msgspec.json.encode(body)
+        content = msgspec.json.encode(body)
         _let_streams_read(prompt)
-        return self._client().build_request("POST", url, content=content, headers=headers)
+        return self._client().outgoing("POST", request.endpoint.url, headers, content, request.client_request_id)
 
-    def _fly(self, flight: Flight, request: Asking, ready: httpx.Request) -> BaseException | None:
+    def _fly(self, flight: Flight, request: Asking, ready: Outgoing) -> BaseException | None:
         options, exchange = request.options, flight.exchange
         try:
             listener = token_listener(self._user, request.name, request.ticket.index)
@@ -256,7 +254,7 @@ class LLMClient:
         flight.asked = replace(flight.asked, client_error=f"{type(error).__name__}: {error}")
         logger.debug("A request could not be made, or its answer not be read", exc_info=True)
 
-    def _client(self) -> httpx.Client:
+    def _client(self) -> UserClient:
         if self._http is None:
             self._http = http_client(self._here.transport)
         return self._http

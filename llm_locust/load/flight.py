@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gevent
-import httpx
 import msgspec
 from gevent.queue import SimpleQueue
 
@@ -20,8 +19,8 @@ from llm_locust.measure.judge import Answer, AskFacts
 from llm_locust.measure.timeline import Timeline
 from llm_locust.prompts.tokenizers import TokenCounter
 from llm_locust.protocol import BodyOptions, Dialect, PromptRequest, Reader
+from llm_locust.wire.client import Outgoing, UserClient
 from llm_locust.wire.clock import get_clock
-from llm_locust.wire.transport import perform
 from llm_locust.wire.types import End, Exchange, Limits
 
 OnToken = Callable[[TokenEvent], bool]
@@ -101,9 +100,7 @@ def request_headers(dialect: Dialect, options: AskOptions) -> dict[str, str]:
     }
 
 
-def fly(
-    flight: Flight, http: httpx.Client, request: httpx.Request, limits: Limits, on_token: OnToken | None = None
-) -> None:
+def fly(flight: Flight, http: UserClient, request: Outgoing, limits: Limits, on_token: OnToken | None = None) -> None:
     """Send the request and block the greenlet until its end; `on_token` is called in this greenlet, per token event.
 
     Whatever happens on the wire is the exchange's end. Raises what killed the greenlet, and what `on_token` raises.
@@ -112,9 +109,9 @@ def fly(
     sink = make_sink(flight.asked, flight.reader, flight.timeline)
     try:
         if on_token is None:
-            perform(http, request, sink, limits, flight.exchange)
+            http.perform(request, sink, limits, flight.exchange)
         else:
-            _fly_beside(lambda: perform(http, request, sink, limits, flight.exchange), sink, on_token)
+            _fly_beside(lambda: http.perform(request, sink, limits, flight.exchange), sink, on_token)
         sink.finish(flight.exchange)
     finally:
         flight.body = bytes(sink.body)

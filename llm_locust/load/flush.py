@@ -13,7 +13,8 @@ from llm_locust.load.endpoint import base_of, endpoints_of
 from llm_locust.load.flight import request_headers
 from llm_locust.load.options import DEFAULT_DIALECT, AskOptions
 from llm_locust.protocol import get_dialect
-from llm_locust.wire.transport import WireTransport, http_client
+from llm_locust.wire.client import http_client
+from llm_locust.wire.transport import WireTransport
 
 FLUSH_TIMEOUT_S = 30.0
 _SPELLINGS = (("POST", "/flush_cache"), ("GET", "/flush_cache"), ("POST", "/reset_prefix_cache"))

@@ -29,7 +29,7 @@ from llm_locust.measure.record import RequestRecord
 from llm_locust.protocol import ANSWER, REASONING, REFUSAL, TOOL, UNSEEN, Arrival, dialect_names, get_dialect
 from llm_locust.protocol.types import BodyOptions
 from llm_locust.wire.tls import TLSOptions
-from llm_locust.wire.transport import WireTransport, perform
+from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import Limits
 
 _SHOWN_CHARACTERS = 160
@@ -93,7 +93,7 @@ def probe(server: Tester, body: BodyOptions) -> Iterator[str]:
     limits = trial_limits(server.options.limits)
     yield f"POST {server.endpoint.shown} ({server.dialect.name})"
     yield f"  {without_secrets_text(_shown(request.content), server.options)}"
-    exchange = gevent.spawn(perform, server.http, request, tap, limits, flight.exchange)
+    exchange = gevent.spawn(server.http.perform, request, tap, limits, flight.exchange)
     exchange.rawlink(lambda _: tap.seen.put(None))
     try:
         while (seen := tap.seen.get()) is not None:

@@ -19,7 +19,8 @@ from llm_locust.measure.judge import judge
 from llm_locust.measure.record import Outcome
 from llm_locust.protocol import BodyOptions, Dialect, PromptRequest
 from llm_locust.protocol.lenient import as_mapping, as_mappings, decode_json
-from llm_locust.wire.transport import WireTransport, http_client
+from llm_locust.wire.client import Outgoing, http_client
+from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import Limits
 
 PROMPT = "Reply with the single word OK."
@@ -75,15 +76,15 @@ class Tester:
         """Return the short prompt: a model that is free to stop does so after a few tokens."""
         return PromptRequest(text=PROMPT, output_tokens=OUTPUT_TOKENS)
 
-    def take_off(self, body_options: BodyOptions, prompt: PromptRequest) -> tuple[Flight, httpx.Request]:
+    def take_off(self, body_options: BodyOptions, prompt: PromptRequest) -> tuple[Flight, Outgoing]:
         """Build a flight and its request. Raises ValueError where the dialect cannot carry it."""
         body = build_body(self.dialect, prompt, body_options)
         # Whether `ignore_eos` is honoured is what a trial finds out: too few tokens are no failure of it.
         asked = asked_facts(self.dialect, prompt, body_options, body, eos_ignored=False)
         flight = Flight(reader=self.dialect.reader(stream=body_options.stream, n=asked.n), asked=asked)
-        headers = {**request_headers(self.dialect, self.options), "X-Request-Id": uuid.uuid4().hex}
+        headers = request_headers(self.dialect, self.options)
         content = msgspec.json.encode(body)
-        return flight, self.http.build_request("POST", self.endpoint.url, content=content, headers=headers)
+        return flight, self.http.outgoing("POST", self.endpoint.url, headers, content, uuid.uuid4().hex)
 
     def ask(self, body_options: BodyOptions) -> Trial:
         """Send the short prompt; end it early where the server does not obey the output limit."""

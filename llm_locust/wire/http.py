@@ -14,6 +14,9 @@ Headers = list[tuple[bytes, bytes]]
 """Names in lower case."""
 
 _BODYLESS = frozenset({204, 304})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+"""What the bytes of the body decide; a body from a generator is read whole, so its length is known."""
 
 
 class ContentError(Exception):
@@ -171,16 +174,20 @@ def _values(headers: Headers, name: bytes) -> bytes:
 def request_bytes(request: httpx.Request, *, keep_alive: bool) -> bytes:
     """Return head and body as they go out. Raises LocalProtocolError on a header with a line break."""
     body = request.read()
+    length = b"Content-Length: %d\r\n" % len(body) if body or request.method in _WITH_BODY else b""
+    return b"%s%s\r\n%s" % (head_bytes(request, keep_alive=keep_alive), length, body)
+
+
+def head_bytes(request: httpx.Request, *, keep_alive: bool) -> bytes:
+    """Return the head but for the body's length and the blank line at its end. Raises LocalProtocolError as above."""
     lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
     for name, value in request.headers.raw:
         lower = name.lower()
-        if lower == b"transfer-encoding":  # a body from a generator: read above, so its length is known
-            lines.append(b"Content-Length: %d" % len(body))
-        elif lower == b"connection" and not keep_alive:
+        if lower == b"connection" and not keep_alive:
             lines.append(b"Connection: close")
-        else:
+        elif lower not in _FRAMING:
             lines.append(b"%s: %s" % (name, value))
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
         raise httpx.LocalProtocolError("a request header holds a line break", request=request)
-    return b"%s\r\n\r\n%s" % (head, body)
+    return head + b"\r\n"

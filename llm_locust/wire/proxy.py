@@ -6,7 +6,7 @@ read is stamped when it returned. Needs gevent's patches, which Locust makes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gevent
 import httpx
@@ -14,14 +14,8 @@ import httpx
 from llm_locust.wire.clock import get_clock
 from llm_locust.wire.http import ContentError, inflater
 from llm_locust.wire.limits import LimitTimer
+from llm_locust.wire.transport import Call
 from llm_locust.wire.types import USER_TIME, End, Exchange
-
-if TYPE_CHECKING:
-    from llm_locust.wire.transport import Call
-
-
-class ProxiedClient(httpx.Client):
-    """One user's client whose requests go through a proxy."""
 
 
 class _LimitReached(BaseException):
@@ -32,7 +26,7 @@ class _SinkError(Exception):
     """The sink raised; the text names the error."""
 
 
-def perform_through_proxy(client: ProxiedClient, request: httpx.Request, call: Call) -> None:
+def perform_through_proxy(client: httpx.Client, request: httpx.Request, call: Call) -> None:
     """Send the request, feed the sink, fill the exchange; blocks the greenlet until the end."""
     exchange = call.exchange
     greenlet = gevent.getcurrent()

@@ -1,17 +1,13 @@
-"""The face of the wire: an httpx transport, one light client per user, and ``perform``.
+"""An httpx transport over gevent sockets: one exchange at a time on connections of its own.
 
-``httpx`` builds the request (URL, headers, auth, cookies); this transport sends it on a connection of its own. A
-request that carries a ``Call`` is an exchange with a sink; any other is answered as httpx does, body and all.
+``exchange`` runs one with a sink; a request of httpx's own (``handle_request``) is answered with its whole body.
 """
 
 from __future__ import annotations
 
 import gc
-import logging
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import gevent
 import httpx
@@ -20,20 +16,12 @@ from llm_locust.wire.clock import get_clock
 from llm_locust.wire.connection import ConnectError, Connection, Origin, open_connection
 from llm_locust.wire.http import request_bytes
 from llm_locust.wire.limits import connect_limit
-from llm_locust.wire.proxy import ProxiedClient, perform_through_proxy
 from llm_locust.wire.receive import Receiver
 from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.types import End, Exchange, Limits, Sink
 
-CALL = "llm_locust.call"
-"""Key of ``request.extensions`` under which a ``Call`` travels."""
-
-_PLAIN_TIMEOUT_S = 30.0
 _GC_THRESHOLDS = (500, 5, 100_000)
 """Nothing of a request needs the collector; a full collection with 400 streams in flight held the hub for 73 ms."""
-_DEFAULT_HEADERS = {"Accept-Encoding": "identity", "Accept": "*/*"}
-
-logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it writes each URL, secrets included
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +31,6 @@ class Call:
     sink: Sink
     limits: Limits
     exchange: Exchange
-
-
-class NoResponseError(httpx.TransportError):
-    """An exchange ended before a response's head; its ``Exchange`` says how."""
 
 
 class SharedTLS:
@@ -67,8 +51,8 @@ class WireTransport(httpx.BaseTransport):
     """An httpx transport over gevent sockets with kernel receive times.
 
     One is made per process; ``http_client`` gives each user a sibling of it, which keeps one idle connection
-    per origin and shares the TLS context. A body is held in memory unless a sink takes it. ``proxy`` is None, a
-    URL, or "env" for what HTTP_PROXY and its kin say; with a proxy the clients use httpx's own transport.
+    per origin and shares the TLS context. ``proxy`` is None, a URL, or "env" for what HTTP_PROXY and its kin say;
+    with a proxy the clients use httpx's own transport.
     """
 
     def __init__(
@@ -92,41 +76,42 @@ class WireTransport(httpx.BaseTransport):
         get_clock()
         if self.proxy is not None or any(httpx.URL(url).scheme == "https" for url in urls):
             self.tls.context()
-        http_client(self).close()
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Run the exchange; blocks the greenlet until its end. Raises httpx.TransportError without a response."""
-        call = request.extensions.get(CALL)
-        if call is None:
-            return self._whole_response(request)
-        self._exchange(request, call)
-        exchange = call.exchange
-        if exchange.status is None:
-            raise NoResponseError(exchange.error, request=request)
-        return httpx.Response(exchange.status, headers=exchange.headers, stream=httpx.ByteStream(b""))
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        while self._idle:
-            self._idle.popitem()[1].close()
-
-    def _exchange(self, request: httpx.Request, call: Call) -> None:
-        origin = _origin(request)
-        payload = request_bytes(request, keep_alive=self.keep_alive)
+    def exchange(self, origin: Origin, method: str, payload: bytes, call: Call) -> None:
+        """Send ``payload``, feed the sink, fill the exchange; blocks the greenlet until the end."""
         exchange = call.exchange
         kept = self._take(origin)
         exchange.start_ns = get_clock().now_ns()
         if kept is not None:
-            if self._converse(kept, origin, request.method, payload, call):
+            if self._converse(kept, origin, method, payload, call):
                 return
             exchange.resent = True
             exchange.sent_ns = None
         connection = self._connect(origin, call)
         if connection is not None:
-            self._converse(connection, origin, request.method, payload, call)
+            self._converse(connection, origin, method, payload, call)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer with the whole body; blocks the greenlet. Raises httpx.TransportError without a response."""
+        timeout = request.extensions.get("timeout", {})
+        read_s = timeout.get("read") or 0.0
+        limits = Limits(connect_s=timeout.get("connect") or 0.0, first_token_s=read_s, stall_s=read_s, total_s=0.0)
+        body = _Body()
+        exchange = Exchange()
+        payload = request_bytes(request, keep_alive=self.keep_alive)
+        self.exchange(origin_of(request), request.method, payload, Call(body, limits, exchange))
+        if exchange.end is not End.COMPLETE or exchange.status is None:
+            raise _httpx_error(exchange, request)
+        headers = [(name, value) for name, value in exchange.headers if name != b"content-encoding"]
+        return httpx.Response(exchange.status, headers=headers, stream=httpx.ByteStream(b"".join(body.pieces)))
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.popitem()[1].close()
 
     def _converse(self, connection: Connection, origin: Origin, method: str, payload: bytes, call: Call) -> bool:
         receiver = Receiver(connection, method, call.sink, call.limits, call.exchange)
@@ -171,18 +156,6 @@ class WireTransport(httpx.BaseTransport):
         exchange.end, exchange.error, exchange.end_ns = end, error, clock.now_ns()
         return None
 
-    def _whole_response(self, request: httpx.Request) -> httpx.Response:
-        timeout = request.extensions.get("timeout", {})
-        read_s = timeout.get("read") or 0.0
-        limits = Limits(connect_s=timeout.get("connect") or 0.0, first_token_s=read_s, stall_s=read_s, total_s=0.0)
-        body = _Body()
-        exchange = Exchange()
-        self._exchange(request, Call(body, limits, exchange))
-        if exchange.end is not End.COMPLETE or exchange.status is None:
-            raise _httpx_error(exchange, request)
-        headers = [(name, value) for name, value in exchange.headers if name != b"content-encoding"]
-        return httpx.Response(exchange.status, headers=headers, stream=httpx.ByteStream(b"".join(body.pieces)))
-
 
 class _Body:
     """A sink that keeps the whole body; any byte feeds its read limit."""
@@ -199,79 +172,8 @@ class _Body:
         return 1
 
 
-class _Cookies(httpx.Cookies):
-    """Looks into a response only where it sets a cookie: httpx's way takes 60 µs to find none."""
-
-    def extract_cookies(self, response: httpx.Response) -> None:
-        """Keep the cookies that the response sets."""
-        if "set-cookie" in response.headers:
-            super().extract_cookies(response)
-
-
-class _Client(httpx.Client):
-    """A client with these cookies."""
-
-    @property
-    def cookies(self) -> httpx.Cookies:
-        """The user's own cookies."""
-        return self._jar
-
-    @cookies.setter
-    def cookies(self, cookies: Any) -> None:
-        self._jar = _Cookies(cookies)
-
-    def __init__(self, *, transport: WireTransport, headers: Mapping[str, str], timeout: float) -> None:
-        self._jar = _Cookies()
-        super().__init__(transport=transport, headers=headers, timeout=timeout)
-
-
-def http_client(transport: WireTransport, headers: Mapping[str, str] | None = None) -> httpx.Client:
-    """Return one user's client (some 50 µs, 2 KB) with connections of its own on the shared settings.
-
-    Redirects are not followed. Proxies of the environment are used only where the transport says "env". Plain
-    requests time out after 30 s unless they say otherwise; an exchange has its own limits.
-    """
-    sent = {**_DEFAULT_HEADERS, **(headers or {})}
-    if transport.proxy is None:
-        return _Client(transport=transport.sibling(), headers=sent, timeout=_PLAIN_TIMEOUT_S)
-    if not transport.keep_alive:
-        sent["Connection"] = "close"
-    from_environment = transport.proxy == "env"
-    return ProxiedClient(
-        verify=transport.tls.context(),
-        headers=sent,
-        timeout=_PLAIN_TIMEOUT_S,
-        trust_env=from_environment,
-        proxy=None if from_environment else transport.proxy,
-    )
-
-
-def perform(
-    client: httpx.Client, request: httpx.Request, sink: Sink, limits: Limits, exchange: Exchange | None = None
-) -> Exchange:
-    """Send the request, feed the sink, return the exchange complete; blocks the greenlet until the end.
-
-    Whatever happens on the wire is the exchange's ``end``, never an exception. What kills the greenlet is raised,
-    after End.STOPPED: hand in an ``exchange`` to see it then. A request that cannot be sent at all (another
-    scheme than http, a line break in a header) raises httpx.TransportError, and the exchange has no end.
-    """
-    exchange = exchange if exchange is not None else Exchange()
-    call = Call(sink, limits, exchange)
-    if isinstance(client, ProxiedClient):
-        perform_through_proxy(client, request, call)
-        return exchange
-    request.extensions[CALL] = call
-    try:
-        response = client.send(request, stream=True)
-        response.close()
-        response.stream = httpx.ByteStream(b"")  # httpx ties the two to each other; untied, no collector is needed
-    except httpx.TransportError:  # no response; or httpx dislikes one, as a Location that is no URL
-        if exchange.end is None:
-            raise
-    return exchange
-
-
-def _origin(request: httpx.Request) -> Origin:
+def origin_of(request: httpx.Request) -> Origin:
+    """Say where a request goes. Raises httpx.UnsupportedProtocol for a scheme that is not http or https."""
     url = request.url
     if url.scheme not in ("http", "https") or not url.host:
         raise httpx.UnsupportedProtocol(f"not an http or https URL: {url}", request=request)

@@ -100,13 +100,13 @@ def talk_once(url: str, questions: Questions, sent: list[Any], turns: int = 3) -
     user = kind(environment_for(kind, around))
     user.wait = lambda: None  # outside of its task there is no pause to take
     client = user.client._client()
-    build = client.build_request
+    outgoing = client.outgoing
 
-    def noting(*args: Any, **kwargs: Any) -> Any:
-        sent.append((json.loads(kwargs["content"]), kwargs["headers"]))
-        return build(*args, **kwargs)
+    def noting(method: str, url: str, headers: Any, content: bytes, request_id: str) -> Any:
+        sent.append((json.loads(content), headers))
+        return outgoing(method, url, headers, content, request_id)
 
-    client.build_request = noting
+    client.outgoing = noting
     user.do()
     user.client.close()
     return around

@@ -12,11 +12,11 @@ from time import monotonic_ns
 from typing import Any
 
 import gevent
-import httpx
 from gevent.event import Event
 from gevent.server import StreamServer
 
-from llm_locust.wire.transport import WireTransport, http_client, perform
+from llm_locust.wire.client import UserClient, http_client
+from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import Exchange, Limits
 
 FIN = b"<FIN>"
@@ -181,7 +181,7 @@ def best_of_three(measure: Callable[[], float], *, least: float, most: float) ->
 
 
 @contextmanager
-def user(transport: WireTransport | None = None) -> Iterator[httpx.Client]:
+def user(transport: WireTransport | None = None) -> Iterator[UserClient]:
     """Give one user's client, closed at the end."""
     client = http_client(transport or WireTransport())
     try:
@@ -191,7 +191,7 @@ def user(transport: WireTransport | None = None) -> Iterator[httpx.Client]:
 
 
 def ask(
-    client: httpx.Client,
+    client: UserClient,
     url: str,
     sink: Any = None,
     limits: Limits | None = None,
@@ -201,8 +201,8 @@ def ask(
     exchange: Exchange | None = None,
 ) -> Exchange:
     """Send one request and wait for its end."""
-    request = client.build_request(method, url, content=body if method == "POST" else None)
-    return perform(client, request, sink or Sink(), limits or Limits(10, 10, 10, 20), exchange)
+    request = client.outgoing(method, url, {}, body if method == "POST" else b"", "1")
+    return client.perform(request, sink or Sink(), limits or Limits(10, 10, 10, 20), exchange)
 
 
 def played(*script: tuple[float, bytes], sink: Any = None, limits: Limits | None = None) -> tuple[Exchange, Any]:

@@ -10,7 +10,8 @@ import gevent
 import httpx
 import pytest
 
-from llm_locust.wire.transport import WireTransport, http_client
+from llm_locust.wire.client import http_client
+from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import End, Exchange, Limits
 from tests.wire.scripted import FIN, HEAD, LAST, RST, ScriptedServer, Sink, ask, best_of_three, chunk, user, whole
 

@@ -181,7 +181,7 @@ import gc, socket, ssl, sys
 from gevent import monkey; monkey.patch_all()
 import gevent, httpx
 before = set(map(id, gc.get_objects()))
-import llm_locust.wire.transport
+import llm_locust.wire.client
 made = [o for o in gc.get_objects() if id(o) not in before
         and isinstance(o, (socket.socket, ssl.SSLContext, httpx.Client, gevent.Greenlet))]
 sys.exit(f"{made}" if made or gevent.hub._get_hub() is not None else 0)

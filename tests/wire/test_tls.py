@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import httpx
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
+from llm_locust.wire.client import UserClient
 from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import End
@@ -32,7 +32,7 @@ def tls_server(*names: str, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) ->
     return context
 
 
-def trusting(ca_file: str) -> AbstractContextManager[httpx.Client]:
+def trusting(ca_file: str) -> AbstractContextManager[UserClient]:
     return user(WireTransport(TLSOptions(ca_file=ca_file)))
 
 
