@@ -26,7 +26,7 @@ from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
-from . import ctrl_c, equip, messages, secrets, settings
+from . import ctrl_c, equip, secrets, settings
 from .announce import plan_lines
 from .checks import (
     host_problems,
@@ -70,9 +70,6 @@ def begin(environment: Any) -> None:
         environment.llm = LLM(found, key, runner)
         Worker(environment, environment.llm, listener_errors).start()
         return
-    if isinstance(runner, MasterRunner):
-        # Its team does not listen yet, and Locust (2.47) warns of messages that nobody knows; a worker says hello again.
-        runner.register_message(messages.HELLO, lambda **_: None)
     ctrl_c.install()
     problems += _choose_shape(environment, found)
     if parsed.headless or parsed.autostart:
@@ -95,6 +92,8 @@ def begin(environment: Any) -> None:
         _leave(environment, [], code=0)
     board = None if environment.web_ui is None else Board()  # what pages draw takes some MB: only where there are pages
     lead = _make_lead(environment, listener_errors, screen, board)
+    if isinstance(runner, MasterRunner):
+        del runner.custom_messages[messages.HELLO]  # Locust (2.47) refuses a second handler
     lead.start()  # workers say hello while the server is tried
     if board is not None:
         SwarmCheck(environment, lead, try_server).hook()
