@@ -23,6 +23,8 @@ BINS = 2560
 """Neighbouring edges differ by 0.99 %, so a bin's middle is at most 0.493 % off."""
 PENDING_LIMIT = 256
 """Single values are binned in batches: filling 256 costs little more than filling one."""
+WAITING_LIMIT = 4096
+"""The same for whole arrays of them: so many values are binned at once, in about 0.2 ms."""
 
 GROWTH_BINS = 64
 """Bins are made in groups of so many: only the range that has samples takes memory, about 1 KB a metric."""
@@ -39,12 +41,14 @@ Encoded = list[Any]
 class Histogram:
     """Samples of one metric. Bin 0 is that of zeros, the last one that of the overflow."""
 
-    __slots__ = ("_bins", "_count", "_first", "_maximum", "_minimum", "_pending", "_sum")
+    __slots__ = ("_bins", "_count", "_first", "_maximum", "_minimum", "_pending", "_sum", "_waiting", "_waiting_size")
 
     def __init__(self) -> None:
         self._bins = _NO_BINS
         self._first = 0
         self._pending: list[int] = []
+        self._waiting: list[NDArray[np.int64]] = []
+        self._waiting_size = 0
         self._count = 0
         self._sum = 0
         self._minimum = 0
@@ -70,11 +74,10 @@ class Histogram:
         whole = given.astype(np.int64)
         if whole.min() < 0:
             raise ValueError(f"not a duration: {whole.min()}")
-        whole = np.where(whole < LOWEST, 0, whole)
-        self._note(int(whole.size), int(whole.sum()), int(whole.min()), int(whole.max()))
-        bins = np.asarray(_AXIS.index(whole), np.int64) + 1  # type: ignore[arg-type]  # its stub knows no arrays
-        self._cover(int(bins.min()), int(bins.max()))
-        self._bins += np.bincount(bins - self._first, minlength=self._bins.size)
+        self._waiting.append(whole)
+        self._waiting_size += whole.size
+        if self._waiting_size >= WAITING_LIMIT:
+            self._settle()
 
     @property
     def count(self) -> int:
@@ -171,9 +174,20 @@ class Histogram:
         self._sum += total
 
     def _settle(self) -> None:
+        """Bin what waits."""
         if self._pending:
-            pending, self._pending = self._pending, []
-            self.fill(np.array(pending, np.int64))
+            self._waiting.append(np.array(self._pending, np.int64))
+            self._pending.clear()
+        if not self._waiting:
+            return
+        values = np.concatenate(self._waiting)
+        self._waiting.clear()
+        self._waiting_size = 0
+        values[values < LOWEST] = 0
+        self._note(values.size, int(values.sum()), int(values.min()), int(values.max()))
+        bins = np.asarray(_AXIS.index(values), np.int64) + 1  # type: ignore[arg-type]  # its stub knows no arrays
+        self._cover(int(bins.min()), int(bins.max()))
+        self._bins += np.bincount(bins - self._first, minlength=self._bins.size)
 
     def _cover(self, least: int, most: int) -> None:
         """Make bins from `least` to `most`."""

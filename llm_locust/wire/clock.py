@@ -83,12 +83,13 @@ class Clock:
 
 
 _of_process: list[Clock] = []
+os.register_at_fork(after_in_child=_of_process.clear)
 
 
 def get_clock() -> Clock:
     """Return this process's clock; the first call makes it (at most 50 ms) and never yields to the hub."""
-    if not _of_process or _of_process[0].pid != os.getpid():
-        _of_process[:] = [Clock()]
+    if not _of_process:
+        _of_process.append(Clock())
     return _of_process[0]
 
 
