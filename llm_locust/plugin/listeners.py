@@ -26,7 +26,7 @@ from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
-from . import ctrl_c, equip, secrets, settings
+from . import ctrl_c, equip, messages, secrets, settings
 from .announce import plan_lines
 from .checks import (
     host_problems,
@@ -232,5 +232,7 @@ def _leave(environment: Any, problems: Sequence[str], *, code: int = 1, quietly:
         for forked in psutil.Process().children():
             forked.terminate()
     if isinstance(environment.runner, MasterRunner):
+        # It reads on while it quits, and Locust (2.47) warns of messages that nobody listens to.
+        environment.runner.custom_messages.setdefault(messages.HELLO, (lambda **_: None, False))
         environment.runner.quit()
     sys.exit(code)
