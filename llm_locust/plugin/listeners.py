@@ -52,6 +52,8 @@ logger = logging.getLogger(__name__)
 
 OPTIONAL_FIELDS = ("ignore_eos", "temperature")
 PATIENCE_S = 10.0
+_UNHEARD = (lambda **_: None, False)
+"""Listens to the hellos of workers before the master's team does: they are said again until they are answered."""
 
 
 def begin(environment: Any) -> None:
@@ -70,6 +72,8 @@ def begin(environment: Any) -> None:
         environment.llm = LLM(found, key, runner)
         Worker(environment, environment.llm, listener_errors).start()
         return
+    if isinstance(runner, MasterRunner):  # Locust (2.47) warns of messages that nobody listens to
+        runner.custom_messages[messages.HELLO] = _UNHEARD
     ctrl_c.install()
     problems += _choose_shape(environment, found)
     if parsed.headless or parsed.autostart:
@@ -94,6 +98,8 @@ def begin(environment: Any) -> None:
     lead = _make_lead(environment, listener_errors, screen, board)
     if isinstance(runner, MasterRunner):
         del runner.custom_messages[messages.HELLO]  # Locust (2.47) refuses a second handler
+    if isinstance(runner, MasterRunner):
+        del runner.custom_messages[messages.HELLO]
     lead.start()  # workers say hello while the server is tried
     if board is not None:
         SwarmCheck(environment, lead, try_server).hook()
@@ -232,7 +238,5 @@ def _leave(environment: Any, problems: Sequence[str], *, code: int = 1, quietly:
         for forked in psutil.Process().children():
             forked.terminate()
     if isinstance(environment.runner, MasterRunner):
-        # It reads on while it quits, and Locust (2.47) warns of messages that nobody listens to.
-        environment.runner.custom_messages.setdefault(messages.HELLO, (lambda **_: None, False))
         environment.runner.quit()
     sys.exit(code)
