@@ -98,8 +98,6 @@ def begin(environment: Any) -> None:
     lead = _make_lead(environment, listener_errors, screen, board)
     if isinstance(runner, MasterRunner):
         del runner.custom_messages[messages.HELLO]  # Locust (2.47) refuses a second handler
-    if isinstance(runner, MasterRunner):
-        del runner.custom_messages[messages.HELLO]
     lead.start()  # workers say hello while the server is tried
     if board is not None:
         SwarmCheck(environment, lead, try_server).hook()
