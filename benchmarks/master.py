@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # ships no types
 
 from benchmarks.lab import CLIENT_CORE, ROOT, SERVER_CORE, pinned, raise_priority, save, table
 from tests.ports import free_port

@@ -6,15 +6,13 @@ on a busy machine the server itself is late.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.contract.lab import ROOT, Lab, Locust, children_of
+from tests.contract.lab import ROOT, Lab, Locust
 from tests.mock_process import MockProcess, start_mock
 from tests.ports import free_port
 
@@ -74,25 +72,6 @@ def stand(folder: Path, *mock_options: str) -> Iterator[Stand]:
             yield made
         finally:
             made.end()
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Resident memory of a master and its workers, in MB."""
-
-    master_mb: float
-    workers_mb: tuple[float, ...]
-
-
-def memory_of(run: Locust) -> Memory:
-    """Read the resident memory of a run's processes."""
-    workers = tuple(_resident_mb(pid) for pid in children_of(run))
-    return Memory(_resident_mb(run.process.pid), workers)
-
-
-def _resident_mb(pid: int) -> float:
-    listed = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    return int(listed.stdout) / 1024
 
 
 def sleep_until(at_s: float) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.soak import MOST_GROWTH_MB, Soaked, soak
 from llm_locust.outputs.readers import read_requests
 
-from .stand import LLM, Memory, Stand, memory_of, sleep_until, stand
+from .stand import LLM, Stand, stand
 
-MOST_GROWTH_MB = 5.0
 REPORT_S = 3.0
 FLUSH_S = 2.0
 SLACK_S = 1.5
@@ -24,47 +24,26 @@ SLACK_S = 1.5
 LOAD = ("--llm-rate", "8", "-u", "64", "--llm-input-tokens", "128", "--llm-output-tokens", "256")
 
 
-def soak(folder: Path, seconds: int, settled_s: int) -> str:
-    """Soak; the memory of master and workers grows by less than the limit once it has settled. Return the figures."""
-    with stand(folder, "--time-scale", "60") as run:
-        process = run.run("--llm-shape", "soak", "--run-time", str(seconds), *LOAD, workers=2)
-        process.wait_for("All users spawned", 40)
-        began = time.monotonic()
-        sleep_until(began + settled_s)
-        settled, most = memory_of(process), 0.0
-        while time.monotonic() < began + seconds - 10:
-            time.sleep(5)
-            now = memory_of(process)
-            most = max(most, *growth(settled, now))
-        assert process.wait(120) in (0, 1, 4), process.output[-2000:]
-        run.assert_nothing_lost()
-        grown = ", ".join(f"{mb:+.1f}" for mb in growth(settled, now))
-        figures = (
-            f"{len(run.rows()):,} requests; grown {grown} MB (master, workers) from {settled}; most {most:+.1f} MB"
-        )
-        assert most < MOST_GROWTH_MB, figures
-        rows = [stage for stage in run.summary()["applied"] if not stage["skipped"]]
-        assert [stage["ended_by"] for stage in rows] == ["hold"] * len(rows)
-        return figures
-
-
-def growth(before: Memory, after: Memory) -> list[float]:
-    """What master and workers have gained, in MB."""
-    pairs = zip(before.workers_mb, after.workers_mb, strict=True)
-    return [after.master_mb - before.master_mb, *(now - then for then, now in pairs)]
+def assert_flat(found: Soaked, settled_s: float) -> None:
+    """Master and workers gain less than the limit once they have settled, and every row ended by its hold."""
+    growth_mb = found.growth_mb(settled_s)
+    figures = f"{found.requests:,} requests; grown by {growth_mb} MB at most (master, workers) from {settled_s} s on"
+    print(figures)
+    assert max(growth_mb) < MOST_GROWTH_MB, figures
+    assert set(found.ended_by) == {"hold"}
 
 
 @pytest.mark.timeout(180)
 def test_soak_of_a_minute_does_not_grow(tmp_path: Path) -> None:
     """60 s, settled after half of it."""
-    print(soak(tmp_path, 60, 30))
+    assert_flat(soak(tmp_path, seconds=60, every_s=5.0, load=LOAD), 30.0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_soak_of_ten_minutes_does_not_grow(tmp_path: Path) -> None:
     """Ten minutes, settled after the first."""
-    print(soak(tmp_path, 600, 60))
+    assert_flat(soak(tmp_path, seconds=600, every_s=5.0, load=LOAD), 60.0)
 
 
 def start_soak(run: Stand) -> None:
