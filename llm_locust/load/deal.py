@@ -120,12 +120,20 @@ class Dealer:
         """Let new shares hold from the first arrival due at or after the offset from the stage's opening.
 
         The offset lies as far ahead as the message needs. In a closed loop they hold at once. Quotas stay with the
-        workers that have them; a newcomer gets none (`lost` deals a lost worker's to the others).
+        workers that have them; a newcomer gets none (`lost` and `take_back` deal those that nobody would issue).
         """
         self._changes += 1
         index = self._index_from(offset_ns) if self._order.arrivals else self._changes * CLOSED_LOOP_STRIDE
         kept = tuple(share for share in self._order.shares if share[0] < index)
         self._order = msgspec.structs.replace(self._order, shares=(*kept, (index, weights)))
+
+    def take_back(self, worker: str, steady_issued: int, weights: Weights) -> bool:
+        """Deal what a worker without users has not issued to those with users; False where there is nothing to deal."""
+        others = tuple((name, users) for name, users in weights if name != worker and users)
+        if self._quotas is None or not others or self._quotas.get(worker, 0) <= steady_issued:
+            return False
+        self._quotas = {**return_quota(self._quotas, worker, steady_issued, others), worker: steady_issued}
+        return True
 
     def lost(self, worker: str, weights: Weights, *, steady_issued: int, last_seen_ns: int, offset_ns: int) -> None:
         """Go on without a worker: ``weights`` are the others', ``steady_issued`` what it last reported.

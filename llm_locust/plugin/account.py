@@ -59,6 +59,7 @@ class Account:
     clock_uncertainty_ns: int | None = None
     final: Final | None = None
     lost_s: float | None = None
+    left_s: float | None = None
     lost_how: str = ""
     absences: list[str] = field(default_factory=list)
     rows: int = 0
@@ -119,7 +120,7 @@ class Account:
         self.totals = Counter()
         self.speed = TokenSpeed()
         self.final = None
-        self.reported_s = self.lost_s = None
+        self.reported_s = self.lost_s = self.left_s = None
         self.absences = []
         self.rows = 0
 
@@ -186,7 +187,12 @@ class Account:
         told = "it never reported"
         if self.reported_s is not None:
             told = f"last report at {self.reported_s - started_s:.1f} s"
-        return f"worker {self.name} {self.lost_how}: {told}, {self.unaccounted} streams not accounted for"
+        return f"worker {self.name} {self.lost_how}: {told}, at least {self.unaccounted} streams not accounted for"
+
+    def left_sentence(self, started_s: float) -> str:
+        """What is to be said of a worker that was ended in mid-run, and handed in before it went."""
+        assert self.left_s is not None
+        return f"worker {self.name} was ended at {self.left_s - started_s:.1f} s and handed in; others took over"
 
     @property
     def unaccounted(self) -> int:

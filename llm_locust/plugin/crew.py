@@ -20,6 +20,9 @@ from . import messages
 from .issuer import Issuer, PromptsOfStage
 
 LOCAL = "local"
+IDLE_NS = 5_000_000_000
+"""A worker that was without users for so long, and has told its counters since, will issue nothing more by itself.
+Its reports, which tell of users, come every 3 s."""
 
 Asked = Callable[[], tuple[int | None, float | None]]
 """(users, rate) as they stand in the web form."""
@@ -150,6 +153,7 @@ class MasterCrew:
         self._marks: list[tuple[str, dict[str, Any]]] = []
         self._opened_ns: int | None = None
         self._label = ""
+        self._idle_since_ns: dict[str, int] = {}
 
     # ---- what the conductor calls ----
 
@@ -225,6 +229,21 @@ class MasterCrew:
         if with_users and with_users != with_shares:
             self._dealer.reshare(weights, self._offset_ns())
             self._send_deal()
+        if self._taken_back(weights):
+            self._send_deal()
+
+    def _taken_back(self, weights: Weights) -> bool:
+        """Let those with users have what workers without any were to issue: nobody there ever would."""
+        assert self._dealer is not None
+        now_ns = self.now_ns()
+        idle = [hand for hand in self._hands() if not hand.users]
+        self._idle_since_ns = {hand.name: self._idle_since_ns.get(hand.name, now_ns) for hand in idle}
+        taken = False
+        for hand in idle:
+            if hand.told_ns - self._idle_since_ns[hand.name] >= IDLE_NS:
+                tally = hand.tallies.get(self._label)
+                taken |= self._dealer.take_back(hand.name, 0 if tally is None else tally.steady_issued, weights)
+        return taken
 
     def lost(self, hand: Hand) -> None:
         """A worker is gone: its shares and its quota go to the others, what fell due there is counted.

@@ -136,6 +136,8 @@ class MasterTeam:
                 account.came_back(self._now_s() - self._started_s, self._started_s)
                 logger.warning("llm-locust: %s", account.absences[-1])
                 self.crew.returned(account)
+            elif account.final is not None and account.gone and account.left_s is None and not self._draining:
+                self._let_go(account)
         for label, count in self.crew.take_unissued().items():
             self.numbers.count(label, STEADY, UNISSUED, count)
         if not self._draining:
@@ -153,6 +155,12 @@ class MasterTeam:
         if not account.gone and not self._draining:  # Locust itself takes those whose heartbeats fail
             self._roster.dismiss(account.client_id)
 
+    def _let_go(self, account: Account) -> None:
+        """A worker was ended by itself, and has handed in: nothing is missing, and others take over."""
+        account.left_s = self._now_s()
+        logger.warning("llm-locust: %s", account.left_sentence(self._started_s))
+        self.crew.lost(account)
+
     def live(self) -> list[Account]:
         """The workers that take part, are there and answer."""
         return [
@@ -162,9 +170,11 @@ class MasterTeam:
         ]
 
     def deserted(self) -> bool:
-        """Whether all that took part in the run are lost."""
+        """Whether all that took part in the run are lost, or have left it."""
         took_part = [account for account in self._accounts.values() if account.ready]
-        return bool(took_part) and all(account.lost_s is not None for account in took_part)
+        return bool(took_part) and all(
+            account.lost_s is not None or account.left_s is not None for account in took_part
+        )
 
     # ---- the drain (`drain.Drainable`) ----
 
@@ -246,8 +256,11 @@ class MasterTeam:
         return (*lost, *(sentence for account in accounts for sentence in account.absences))
 
     def sent_away(self) -> tuple[str, ...]:
-        """What is to be said of workers that did not belong to the run."""
-        return self._roster.sent_away()
+        """What is to be said of workers that did not belong to the run, or left it before its end."""
+        left = [
+            account.left_sentence(self._started_s) for account in self._accounts.values() if account.left_s is not None
+        ]
+        return (*self._roster.sent_away(), *left)
 
     def clock_uncertainty_ms(self) -> float | None:
         """The least certain clock offset of a worker; between processes of one machine there is one clock."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.deal import RESHARE_LEAD_NS
@@ -181,6 +182,25 @@ def test_lost_worker_leaves_its_quota_and_what_fell_due_is_counted() -> None:
     merged = bench.crew.tally("a")
     assert merged is not None
     assert (merged.issued, merged.in_flight) == (50, 0)
+
+
+@pytest.mark.parametrize("arrivals", [None, ArrivalSpec("constant", 0.0)], ids=["closed loop", "open loop"])
+def test_quota_of_a_worker_without_users_goes_to_those_with_users(arrivals: ArrivalSpec | None) -> None:
+    """One user on four workers: dealt evenly before anybody told of users, the run would never end."""
+    workers = [Worker(name, 0) for name in ("one", "two", "three", "four")]
+    bench = Bench(*workers)
+    bench.crew.send_stage(order(arrivals=arrivals, profile=((0.0, 10.0),) if arrivals else ()), 7)
+    bench.crew.open(0, STEADY)
+    assert [worker.orders()[-1].quota for worker in workers] == [2, 2, 2, 1]
+    workers[1].users = 1
+    workers[3].tell("a", issued=1, steady_issued=1)  # it had a user, and lost it
+    for seconds in range(12):
+        bench.at_ns = seconds * 1_000_000_000
+        for worker in workers[:-1]:
+            worker.told_ns = bench.at_ns
+        bench.crew.follow_users()
+    assert [worker.orders()[-1].quota for worker in workers] == [0, 6, 0, 1]
+    assert len(workers[1].orders()) == 4  # sent, opened, new shares, the quotas: told once each
 
 
 def test_worker_that_was_only_out_of_sight_goes_on_and_is_counted_once() -> None:

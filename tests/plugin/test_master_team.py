@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import gevent
+import msgspec
 import pytest
 from locust.event import Events
 from locust.runners import STATE_MISSING, STATE_RUNNING
 from locust.user import User
 
+from llm_locust.load.stage import STEADY, StageOrder, Tally
 from llm_locust.load.users import LLMUser
 from llm_locust.plugin import messages
 from llm_locust.plugin.account import ANSWER_S, Account
@@ -255,7 +257,9 @@ def test_hung_worker_ends_the_drain_in_bounded_time_with_words() -> None:
     assert field.team.owing() == ("box-2",)
     field.pass_s(ANSWER_S + 1, w2=0)
     assert field.team.handed_in()
-    assert field.team.lost() == ("worker box-2 does not answer: it never reported, 0 streams not accounted for",)
+    assert field.team.lost() == (
+        "worker box-2 does not answer: it never reported, at least 0 streams not accounted for",
+    )
     assert not field.team.users_replaced
     assert field.runner.clients["w2"]  # in the drain nobody is given new users
 
@@ -323,3 +327,26 @@ def test_worker_that_does_not_acknowledge_a_stage_is_not_waited_for() -> None:
 def _hand_in(field: Field, client_id: str) -> None:
     final = Final(run_id=RUN_ID, part=0, last_seq=0, totals={}, in_flight=0, listener_errors=0)
     field.say(client_id, messages.FINAL, to_message(final))
+
+
+def test_worker_that_was_ended_in_mid_run_is_named_and_its_quota_goes_to_the_other() -> None:
+    """SIGTERM at one worker: it handed in, so nothing is missing; the run goes on, and not for ever."""
+    field = Field()
+    field.begin("w1", "w2")
+    field.team.crew.send_stage(StageOrder(number=0, label="a", worker="", users=4, shares=(), seed=1), 10)
+    field.team.crew.open(0, STEADY)
+    issued = Tally(number=0, label="a", issued=2, steady_issued=2)
+    told = {"run": RUN_ID, "tallies": [msgspec.to_builtins(issued)], "marks": 1, "in_flight": 0, "users": 2, "at_ns": 0}
+    field.say("w1", messages.TALLY, told)
+    _hand_in(field, "w1")
+    del field.runner.clients["w1"]
+    field.pass_s(1, w2=0)
+    stages = [data for client, name, data in field.runner.sent if (client, name) == ("w2", messages.STAGE)]
+    assert StageOrder.from_message(stages[-1]["order"]).quota == 8
+    assert field.team.lost() == ()
+    assert field.team.sent_away() == ("worker box-1 was ended at 1.0 s and handed in; others took over",)
+    assert not field.team.deserted()
+    _hand_in(field, "w2")
+    del field.runner.clients["w2"]
+    field.pass_s(1)
+    assert field.team.deserted()
