@@ -220,6 +220,7 @@ class Conductor:
             if change is not None:
                 self._crew.mark(row.label, *change)
                 row.steady_ns = course.steady_ns
+                row.finished_before = 0 if tally is None else tally.finished
             end = course.end(now_ns, tally)
             if end is not None:
                 row.closed_ns, row.ended_by = end

@@ -80,6 +80,7 @@ class Applied(msgspec.Struct, kw_only=True):
     whole_requests: bool = False  # see `Stage`
     opened_ns: int | None = None
     steady_ns: int | None = None
+    finished_before: int = 0  # requests that had ended when the window began
     closed_ns: int | None = None
     drained_ns: int | None = None
     ended_by: str = ""  # hold, max hold, requests, trace, edit, run time, or what `stop` was told

@@ -66,14 +66,21 @@ class Logbook:
     # ---- how long it may take ----
 
     def request_s(self, plan: Iterable[Stage]) -> float:
-        """Give how long the last warm-up of a request a user took, 0 before the first."""
+        """Give how long the requests of the last warm-up took, 0 before the first.
+
+        Its end is seen once a second: where users finished several requests meanwhile, their number tells more.
+        """
         stages = {stage.label: stage for stage in plan}
         for row in reversed(self.applied):
             if row.opened_ns is not None and row.steady_ns is not None and row.steady_ns > row.opened_ns:
                 stage = stages.get(row.label)
                 if stage is not None and stage.warmup.requests_per_user:
                     warm_s = (row.steady_ns - row.opened_ns) / 1e9 - stage.spread_s
-                    return max(warm_s, 0.0) / stage.warmup.requests_per_user
+                    longest_s = max(warm_s, 0.0) / stage.warmup.requests_per_user
+                    if stage.open_loop or not row.finished_before:
+                        return longest_s
+                    of_users_s = row.users * (warm_s + stage.spread_s / 2)
+                    return min(longest_s, of_users_s / row.finished_before)
         return 0.0
 
     def left_of_row_s(self, course: Course, tally: Tally | None, now_ns: int, request_s: float) -> float | None:

@@ -170,7 +170,7 @@ def _cell(column: _Column, line: _Line, mark: str) -> Text:
         latency = _SCHEDULED[latency]
     value = values[f"{latency}_{statistic}"] if line.from_schedule else values[column.value]
     if column.value == "rate_requested_per_s" and value is None:
-        return Text("closed", "dim")
+        return Text("closed" if values["load"] == "closed loop" else "trace", "dim")
     shown = column.show(value)
     if value is not None and line.from_schedule and values["scheduled_lower_bounds"]:
         shown = f"≥{shown}"

@@ -473,6 +473,15 @@ def test_time_left_counts_the_running_stage_and_the_rest(make: Callable[..., Ens
     assert conductor.left_s() == 0
 
 
+def test_time_left_of_quick_requests_is_not_that_of_looking_once_a_second(make: Callable[..., Ensemble]) -> None:
+    """A warm-up of 50 ms is over within the next step: 200 requests by 2 users take 5 s, not 2 min."""
+    ensemble = make(service_ns=lambda _: S // 20)
+    conductor = Conductor([closed("one", 2, hold_s=None, requests=200)], ensemble, seed=1)
+    while conductor.phase != STEADY:
+        ensemble.run(conductor, until_s=ensemble.now_ns() / S + 1)
+    assert conductor.left_s() == pytest.approx(5, abs=2)
+
+
 def test_time_left_is_unknown_in_a_run_without_an_end(make: Callable[..., Ensemble]) -> None:
     """A plain run ends when it is stopped."""
     ensemble = make()

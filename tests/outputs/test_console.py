@@ -100,6 +100,14 @@ def test_stages_when_screen_is_narrow() -> None:
     assert stages(picture(FIRST, OPEN), 80) == TWO_LINES
 
 
+def test_stages_of_a_trace_are_no_closed_loop() -> None:
+    """An open loop without a rate of its own says what its instants are, and nothing else."""
+    trace = stage_row("trace", {**OPEN.values, "rate_requested_per_s": None})
+    shown = stages(picture(trace), 120)
+    assert "closed" not in shown
+    assert shown.splitlines()[2].split()[:3] == ["trace", "512", "trace"]
+
+
 @pytest.mark.parametrize("width", [72, 80, 100, 119, 120, 150, 200])
 def test_stages_when_labels_are_wide_characters(width: int) -> None:
     """No line is wider than the screen, no number is cut, and CJK labels do not push the columns out of line."""
