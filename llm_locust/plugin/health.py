@@ -17,6 +17,8 @@ from llm_locust.measure.histogram import Histogram
 
 TICK_NS = 20_000_000
 """The lag timer's period: 50 samples a second, 4 µs each."""
+CPU_OVER_NS = 1_000_000_000
+"""The least time over which CPU is measured: Linux counts it in ticks of 10 ms, 143 % of a report after 7."""
 
 
 class WallClock(Protocol):
@@ -63,11 +65,14 @@ class Health:
         self._lag = LoopLag(clock.now_ns)
         self._steps_seen = clock.steps
         self._process = psutil.Process()
+        self._cpu_percent: float | None = None
+        self._cpu_from_ns = clock.now_ns()
         self._timer: Any = None
 
     def start(self) -> None:
         """Begin to measure (in the process that issues, after a fork)."""
         self._process.cpu_percent()  # the first call only sets the origin
+        self._cpu_from_ns = self._clock.now_ns()
         self._steps_seen = self._clock.steps
         self._timer = gevent.get_hub().loop.timer(TICK_NS / 1e9, TICK_NS / 1e9)
         self._timer.start(self._lag.tick)
@@ -80,10 +85,16 @@ class Health:
             self._timer = None
 
     def take(self) -> dict[str, Any]:
-        """What happened since the last call, of builtins: CPU in % of one core, lags, clock steps."""
+        """What happened since the last call, of builtins: CPU in % of one core, lags, clock steps.
+
+        CPU is that of the last second or more, None before there was one.
+        """
+        now_ns = self._clock.now_ns()
+        if now_ns - self._cpu_from_ns >= CPU_OVER_NS:
+            self._cpu_percent, self._cpu_from_ns = self._process.cpu_percent(), now_ns
         steps, self._steps_seen = self._clock.steps - self._steps_seen, self._clock.steps
         return {
-            "cpu_percent": self._process.cpu_percent(),
+            "cpu_percent": self._cpu_percent,
             "lag": self._lag.take().encode(),
             "clock_steps": steps,
             "timestamp_source": self._clock.source,
@@ -103,7 +114,8 @@ class HealthBook:
     def add(self, taken: dict[str, Any]) -> None:
         """Add what one process's report said."""
         self._lags.merge_encoded(taken["lag"])
-        self.cpu_percent = max(self.cpu_percent or 0.0, taken["cpu_percent"])
+        if taken["cpu_percent"] is not None:
+            self.cpu_percent = max(self.cpu_percent or 0.0, taken["cpu_percent"])
         self.clock_steps += taken["clock_steps"]
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from llm_locust.plugin.health import TICK_NS, Health, HealthBook, LoopLag
+from llm_locust.plugin.health import CPU_OVER_NS, TICK_NS, Health, HealthBook, LoopLag
 
 
 class FakeClock:
@@ -65,6 +67,28 @@ def test_health_reports_clock_steps_once() -> None:
     clock.steps += 1
     assert health.take()["clock_steps"] == 1
     assert health.take()["clock_steps"] == 0
+
+
+def test_health_measures_cpu_over_a_second_at_least() -> None:
+    """The last report of a run follows the one before within ms: a tick of CPU in it is no load of 143 %."""
+    clock = FakeClock()
+    health = Health(clock)
+    assert health.take()["cpu_percent"] is None
+    clock.at_ns += CPU_OVER_NS
+    told = health.take()["cpu_percent"]
+    assert told >= 0.0
+    clock.at_ns += 7_000_000
+    until_s = time.process_time() + 0.03
+    while time.process_time() < until_s:
+        pass
+    assert health.take()["cpu_percent"] == told
+
+
+def test_book_keeps_no_cpu_where_none_is_known() -> None:
+    """A run that was over before a second had passed says nothing of its CPU."""
+    book = HealthBook()
+    book.add(Health(FakeClock()).take())
+    assert book.cpu_percent is None
 
 
 def test_book_keeps_the_worst_cpu_and_all_lags() -> None:
