@@ -27,6 +27,7 @@ from benchmarks.lab import Sent, save, serving, spread, table
 from llm_locust.calibrate.command import climb
 from llm_locust.calibrate.verdict import best_of
 
+TOKENS = 100
 OFF_NS = 1_000_000
 MOST_ERROR_MS = 0.05
 MOST_SPREAD = 0.15
@@ -73,7 +74,7 @@ def main() -> int:
     parser.add_argument("--carries", type=int, help="streams; calibrate where not given")
     parser.add_argument("--calibrations", type=int, default=3)
     parser.add_argument("--shares", default="0.8,3")
-    parser.add_argument("--requests", type=int, default=2, help="measured requests a stream")
+    parser.add_argument("--requests", type=int, default=4, help="measured requests a stream")
     given = parser.parse_args()
     carried = [given.carries] if given.carries else [calibrated() for _ in range(given.calibrations)]
     carries = sorted(carried)[len(carried) // 2]
@@ -98,7 +99,7 @@ def judge(share: float, streams: int, requests: int) -> Judged:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with serving(folder) as server:
-            ended = run_product(server.url, Load(streams, requests), folder)
+            ended = run_product(server.url, Load(streams, requests, TOKENS), folder)
         if ended.exit_code != 0:
             raise RuntimeError(f"{streams} streams: exit code {ended.exit_code}: {ended.errors[-1000:]}")
         run = folder / "reports" / "latest"
@@ -145,8 +146,9 @@ def compared(
 
 def shown(judged: Sequence[Judged]) -> str:
     """Make the table."""
-    heads = ("of what is carried", "streams", "failed", "error p50 / p99 / max ms", "late tokens", "TTFT off by > 1 ms (marked)",
-             "a gap off by > 1 ms (marked)", "off and not marked", "worst of these ms", "run", "reasons")  # fmt: skip
+    heads = ("of what is carried", "streams", "failed", "error p50 / p99 / max ms", "late tokens",
+             "TTFT off by > 1 ms (marked)", "a gap off by > 1 ms (marked)", "off and not marked",
+             "worst of these ms", "run", "reasons")  # fmt: skip
     rows = [
         (
             f"{one.share:.0%}", f"{one.streams:,}",
