@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import gevent
 
@@ -23,14 +24,14 @@ def terminable() -> Iterator[None]:
         watcher.cancel()
 
 
-def install(wanted: Callable[[], bool] = lambda: True) -> None:
-    """Take over SIGINT in this process; it is ignored while it is not `wanted`."""
+def install(wanted: Callable[[], bool] = lambda: True) -> Any:
+    """Take over SIGINT in this process, until the watcher that this gives is cancelled; ignored while not `wanted`."""
 
     def interrupt() -> None:
         if wanted():
             _interrupt()
 
-    gevent.signal_handler(signal.SIGINT, interrupt)
+    return gevent.signal_handler(signal.SIGINT, interrupt)
 
 
 def _interrupt() -> None:

@@ -78,6 +78,8 @@ class Lead:
         self.found: Preflight | None = None
         self.run: Run | None = None
         self.code: int | None = None
+        self.over = False
+        """All files are final and Locust ends within a second; an interrupt would only leave a traceback."""
 
     # ---- life ----
 
@@ -255,6 +257,7 @@ class Lead:
             greenlet.kill(block=False)
         if self.code is not None:
             environment.process_exit_code = self.code
+        self.over = True
 
     def _stop_test(self) -> None:
         if isinstance(self._runner, MasterRunner):

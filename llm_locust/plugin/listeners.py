@@ -74,7 +74,7 @@ def begin(environment: Any) -> None:
         return
     if isinstance(runner, MasterRunner):  # Locust (2.47) warns of messages that nobody listens to
         runner.custom_messages[messages.HELLO] = _UNHEARD
-    ctrl_c.install()
+    interrupts = ctrl_c.install()
     problems += _choose_shape(environment, found)
     if parsed.headless or parsed.autostart:
         problems += host_problems(found, environment.user_classes)
@@ -111,6 +111,8 @@ def begin(environment: Any) -> None:
         if lead.found is not None and lead.found.problems:
             _leave(environment, lead.found.problems)
     lead.adopt(environment.shape_class)
+    interrupts.cancel()
+    ctrl_c.install(lambda: not lead.over)
     # The loop's own time stood still while all this was imported and made: Locust's --run-time would begin in the past.
     gevent.get_hub().loop.update_now()
 
