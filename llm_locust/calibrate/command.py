@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from llm_locust.calibrate.level import GAP_MS, TOKENS, CalibrationError, play
 from llm_locust.calibrate.verdict import HEADROOM, Level, best_of, limit_of, next_streams, workers_for
 
-FIRST_STREAMS = 100
+FIRST_STREAMS = 200
 MOST_STREAMS = 3200
 BUDGET_S = 50.0
 """No further level is begun when it would end later than this."""
@@ -39,18 +39,27 @@ def calibrate_main(argv: Sequence[str]) -> int:
 
 
 def climb() -> list[Level]:
-    """Play rising levels until one is not carried, then one between. Raises CalibrationError."""
+    """Play rising levels until one is not carried, then between. Raises CalibrationError.
+
+    A level at which others had the worker's core is played once more: it is the worker that is asked about.
+    """
     levels: list[Level] = []
     began_s = time.monotonic()
     longest_s = 0.0
+    disturbed: Level | None = None
     while (streams := next_streams(levels, FIRST_STREAMS, MOST_STREAMS)) is not None:
         if time.monotonic() - began_s + longest_s > BUDGET_S:
             break
         level_began_s = time.monotonic()
-        levels.append(play(streams))
+        level = play(streams)
         longest_s = max(longest_s, time.monotonic() - level_began_s)
-        print(shown(levels[-1]), flush=True)
-    return levels
+        print(shown(level), flush=True)
+        if level.disturbed and disturbed is None:
+            disturbed = level
+            continue
+        levels.append(level)
+        disturbed = None
+    return [*levels, disturbed] if disturbed is not None else levels
 
 
 def shown(level: Level) -> str:

@@ -11,6 +11,9 @@ LATE_TOKENS_MOST = 0.01
 BUSY_CPU_RATIO = 0.80
 """A core that is so busy over a level has had moments without any rest: ends and starts come together."""
 STOLEN_MOST_RATIO = 0.10
+PRECISION = 1.15
+"""The level above that is not carried lies at most so far beyond the one that is."""
+LEAST_STEP, MOST_STEP = 1.25, 4.0
 HEADROOM = 0.80
 """A worker is planned at this share of what it carried: prompts, TLS and rows of a real run cost, too."""
 
@@ -47,6 +50,11 @@ class Level:
         """Whether the worker timed this level rightly."""
         return not self.faults
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether it was not, and others had the worker's core meanwhile."""
+        return not self.carried and self.stolen_ratio > STOLEN_MOST_RATIO
+
 
 def limit_of(levels: Sequence[Level]) -> str:
     """Say what keeps the worker from more, by the lowest level that was not carried."""
@@ -56,7 +64,7 @@ def limit_of(levels: Sequence[Level]) -> str:
     first = min(failed, key=lambda level: level.streams)
     if first.source != "kernel":
         return "the receive times: this platform has none from the kernel, so every wait of the process is an error"
-    if first.stolen_ratio > STOLEN_MOST_RATIO:
+    if first.disturbed:
         return f"other processes, which had the worker's core for {first.stolen_ratio:.0%} of the time"
     if first.cpu_ratio >= BUSY_CPU_RATIO:
         return f"the CPU: {first.cpu_ratio:.0%} of one core at {first.streams} streams"
@@ -76,18 +84,27 @@ def best_of(levels: Sequence[Level]) -> Level | None:
 
 
 def next_streams(levels: Sequence[Level], first: int, most: int) -> int | None:
-    """Return the level to try next: doubling, then one step between the last carried and the first not; None: done."""
+    """Return the level to try next; None: the answer is known to within PRECISION, or nothing lies beyond `most`.
+
+    Below the first level that is not carried the CPU says how far the next step may go; then the gap is halved.
+    """
     if not levels:
         return first
     best = best_of(levels)
     failed = [level.streams for level in levels if not level.carried]
     if not failed:
-        doubled = 2 * max(level.streams for level in levels)
-        return doubled if doubled <= most else None
-    low, high = (best.streams if best else 0), min(failed)
-    middle = round((low + high) / 2 / 10) * 10
-    tried = {level.streams for level in levels}
-    return middle if high - low > max(low, first) / 2 and middle not in tried and middle > 0 else None
+        top = max(levels, key=lambda level: level.streams)
+        step = min(max(BUSY_CPU_RATIO / max(top.cpu_ratio, 0.01), LEAST_STEP), MOST_STEP)
+        return None if top.streams >= most else min(_rounded(top.streams * step), most)
+    high = min(failed)
+    if best is None:
+        return _rounded(high / 2) if high > first / MOST_STEP else None
+    return None if high <= best.streams * PRECISION else _rounded(math.sqrt(best.streams * high))
+
+
+def _rounded(streams: float) -> int:
+    """Round to tens, small numbers to whole ones."""
+    return round(streams / 10) * 10 if streams >= 100 else max(round(streams), 1)
 
 
 def workers_for(best: Level, want_tokens_per_s: float | None, want_streams: int | None) -> int:

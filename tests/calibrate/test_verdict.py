@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from llm_locust.calibrate.command import advice
-from llm_locust.calibrate.verdict import Level, best_of, limit_of, next_streams, workers_for
+from llm_locust.calibrate.verdict import PRECISION, Level, best_of, limit_of, next_streams, workers_for
 
 
 def level(
@@ -47,23 +47,34 @@ def test_a_level_is_carried_without_faults(given: Level, faults: tuple[str, ...]
     assert given.carried is not bool(faults)
 
 
-def climbed(carries: Callable[[int], bool], first: int = 100, most: int = 3200) -> list[int]:
-    """Climb with a worker that carries what `carries` says; return the levels tried."""
+def climbed(capacity: int, first: int = 200, most: int = 3200) -> list[Level]:
+    """Climb with a worker whose CPU is full at its capacity; return the levels tried."""
     levels: list[Level] = []
     while (streams := next_streams(levels, first, most)) is not None:
-        levels.append(level(streams, error_p99_ms=0.02 if carries(streams) else 5.0))
+        cpu_ratio = min(streams / max(capacity, 1), 1.0)
+        levels.append(level(streams, error_p99_ms=0.02 if streams <= capacity else 5.0, cpu_ratio=cpu_ratio))
         assert len(levels) < 20
-    return [one.streams for one in levels]
+    return levels
 
 
 @pytest.mark.parametrize(
     ("capacity", "tried"),
-    [(700, [100, 200, 400, 800, 600]), (450, [100, 200, 400, 800, 600]), (60, [100, 50]), (0, [100, 50]),
-     (9999, [100, 200, 400, 800, 1600, 3200])],
+    [(700, [200, 560, 700, 880, 780]), (210, [200, 250, 220]), (60, [200, 100, 50, 71, 60, 65]), (0, [200, 100, 50]),
+     (99999, [200, 800, 3200])],
 )  # fmt: skip
-def test_levels_double_and_then_halve_the_gap_once(capacity: int, tried: list[int]) -> None:
-    """Doubling until one is not carried, then one between; never beyond the most."""
-    assert climbed(lambda streams: streams <= capacity) == tried
+def test_levels_rise_by_the_cpu_and_then_halve_the_gap(capacity: int, tried: list[int]) -> None:
+    """The CPU says how far the next step may go; never beyond the most."""
+    assert [one.streams for one in climbed(capacity)] == tried
+
+
+@pytest.mark.parametrize("capacity", [60, 120, 333, 700, 1000, 1234, 1777, 2900])
+def test_the_answer_is_within_its_precision_of_what_is_carried(capacity: int) -> None:
+    """Whatever the worker carries: two calibrations of it differ by less than 15 %, and none takes over 8 levels."""
+    levels = climbed(capacity)
+    best = best_of(levels)
+    assert best is not None
+    assert best.streams <= capacity < best.streams * PRECISION
+    assert len(levels) <= 8
 
 
 def test_a_level_above_one_that_failed_is_no_proof() -> None:
