@@ -1,0 +1,1 @@
+"""The benchmarks themselves: what they compare, and that they run."""
