@@ -127,9 +127,10 @@ class MasterTeam:
     def watch(self) -> None:
         """Look for workers that are gone or hang, and let the shares follow the users; called twice a second."""
         self._roster.watch()
+        order = None if self._order is None or self._draining else self._share_of(self._order)
         for account in self._accounts.values():
-            if self._order is not None and not self._draining:
-                account.offer_run(self._share_of(self._order))
+            if order is not None:
+                account.offer_run(order)
             if account.ready and account.final is None and account.lost_s is None and (account.gone or account.hung):
                 self._lose(account)
             elif account.lost_s is not None and account.final is None and not account.gone and not account.hung:
