@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-import trustme
 
 from benchmarks.clients import Load, Reading, read_product, run_product
 from benchmarks.lab import TruthServer, read_truth, serving
 from benchmarks.native import NotBuiltError, truth_server
+from benchmarks.tls import AUTHORITY, certificate
 from tests.mock_process import start_mock
 
 TRIES = 3
@@ -26,24 +26,12 @@ MOST_TAKEN_S = 0.5
 """For so long other work may have the client's core in a run that is judged."""
 STREAMS = 400
 TTFT_MS, GAP_MS = 50.0, 20.0
-AUTHORITY = "authority.pem"
 
 pytestmark = [
     pytest.mark.linux,
     pytest.mark.slow,
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a core for the client and one for the server"),
 ]
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate and its key, and beside them the authority's own certificate."""
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    chain, key = folder / "chain.pem", folder / "key.pem"
-    chain.write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
-    issued.private_key_pem.write_to_path(str(key))
-    authority.cert_pem.write_to_path(str(folder / AUTHORITY))
-    return chain, key
 
 
 @contextmanager
