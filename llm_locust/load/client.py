@@ -38,6 +38,7 @@ from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.protocol import PromptRequest, get_dialect
 from llm_locust.wire.client import Outgoing, UserClient, http_client
 from llm_locust.wire.clock import get_clock
+from llm_locust.wire.turn import give_way
 from llm_locust.wire.types import End, Exchange
 
 logger = logging.getLogger(__name__)
@@ -162,6 +163,8 @@ class LLMClient:
         options = here.options
         stream = options.body.stream
         path = options.path or (self._dialect.path if stream else self._dialect.document_path)
+        if self._http is None:
+            give_way()  # hundreds of users may be spawned at once: what arrives is read between their first requests
         ticket = self._admit()
         self._landed.clear()
         outcome = Outcome.CLIENT_ERROR

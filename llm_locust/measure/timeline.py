@@ -39,7 +39,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._at = array("q")
-        self._cumulative = array("q")
+        self._cumulative = array("q")  # up to the last event that told a running count
         # Arrivals of one stream nearly always look alike: only where they change is kept.
         self._runs: list[tuple[int, tuple[Arrival, ...]]] = []
         self._last_kind: tuple[Arrival, ...] = NOTHING
@@ -53,7 +53,8 @@ class Timeline:
             self._last_kind = arrivals
             self._runs.append((len(self._at), arrivals))
         self._at.append(at_ns)
-        self._cumulative.append(UNKNOWN if cumulative_tokens is None else cumulative_tokens)
+        if cumulative_tokens is not None:
+            self._count(cumulative_tokens)
 
     def close_read(self, events: int, lag_ns: int) -> None:
         """Note that the last `events` (more than one) events came in one read, `lag_ns` after its stamp."""
@@ -85,8 +86,7 @@ class Timeline:
         """
         end = len(self._at) if until_ns is None else bisect_right(self._at, until_ns, lo=index)
         at_ns = np.frombuffer(self._at[index:end], np.int64)
-        cumulative = np.frombuffer(self._cumulative[index:end], np.int64)
-        return at_ns, cumulative, self._arrivals_per_event(index, end)
+        return at_ns, self._counts(index, end), self._arrivals_per_event(index, end)
 
     def tokens(self, total: int | None) -> tuple[Instants, Instants]:
         """Return (instants, tokens) of all events, given the true number of streamed tokens; it is spread over the
@@ -99,12 +99,26 @@ class Timeline:
 
     def cumulative_before(self, index: int) -> int:
         """Return the count of the event before this one; 0 at the beginning."""
-        return self._cumulative[index - 1] if index else 0
+        return int(self._counts(index - 1, index)[0]) if index else 0
 
     @property
     def one_by_one(self) -> bool:
         """Whether each event so far is one arrival: always so with one choice."""
         return all(len(kind) == 1 for _, kind in self._runs)
+
+    def _count(self, tokens: int) -> None:
+        """Note the running count at the newest event; most streams have none, or one at every event."""
+        uncounted = len(self._at) - 1 - len(self._cumulative)
+        if uncounted:
+            self._cumulative.extend([UNKNOWN] * uncounted)
+        self._cumulative.append(tokens)
+
+    def _counts(self, index: int, end: int) -> Instants:
+        """Return the running count at each event; the events after the last count have none."""
+        counts = np.full(end - index, UNKNOWN, np.int64)
+        told = self._cumulative[index:end]
+        counts[: len(told)] = told
+        return counts
 
     def _arrivals_per_event(self, index: int, end: int) -> Instants:
         if self.one_by_one:
