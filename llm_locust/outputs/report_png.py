@@ -21,8 +21,14 @@ _CJK_FONTS = (
     "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei",
     "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "Noto Sans CJK JP", "Arial Unicode MS",
 )  # fmt: skip
-_COLOURS = ("#0072b2", "#c77800", "#00805e", "#d55e00", "#a8508a", "#6b7280")  # Okabe and Ito 2008
-_CIVIDIS_FROM_WHITE = ("#ffffff", "#e5cf62", "#b9a86f", "#848079", "#4a5a76", "#00204d")
+_BLUE, _ORANGE, _GREEN, _RED = "#0072b2", "#c77800", "#00805e", "#d55e00"
+_COLOURS = (_BLUE, _ORANGE, _GREEN, _RED, "#a8508a", "#6b7280")  # Okabe and Ito 2008
+_DASHES = ("-", "--", ":", "-.")
+_MARKS = ("o", "^", "s", "D")
+"""Beside the colours, for every kind of sight; both as on the page."""
+_CIVIDIS = ("#f4f1d0", "#e5cf62", "#b9a86f", "#848079", "#4a5a76", "#00204d")
+_MOST_TIMES = 120
+"""A time of a heat map is wide enough to have samples that say something."""
 _E2E, _TTFT, _TPOT, _INPUT, _OUTPUT = range(5)
 
 
@@ -40,7 +46,11 @@ def write_charts(directory: Path, document: Document, warn: Callable[[str], None
     fonts = _fonts(document, warn)
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
-    look: Any = {"font.family": fonts, "svg.fonttype": "path", "axes.prop_cycle": cycler(color=_COLOURS)}
+    look: Any = {
+        "font.family": fonts,
+        "svg.fonttype": "path",
+        "axes.prop_cycle": cycler(linestyle=_DASHES) * cycler(color=_COLOURS),
+    }
     with mpl.rc_context(look), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # told once already, with what to do
         for name, draw in _charts(document):
@@ -84,29 +94,50 @@ def _charts(document: Document) -> Iterator[tuple[str, Callable[[Any], None]]]:
         yield "e2e-output", partial(_against, stages=stages, x=_OUTPUT, y=_E2E, title="E2E", length="output")
 
 
-_OVER_TIME: tuple[tuple[str, str, str, tuple[tuple[str, str], ...]], ...] = (
-    ("ttft", "TTFT", "ms", (("ttft_ms_p50", "p50"), ("ttft_ms_p90", "p90"), ("ttft_ms_p99", "p99"))),
+_PERCENTILES = (("p50", _BLUE, "-"), ("p90", _GREEN, "--"), ("p99", _RED, "-"))
+
+
+def _percentiles(metric: str, *left_out: str) -> tuple[tuple[str, str, str, str], ...]:
+    shown = (percentile for percentile in _PERCENTILES if percentile[0] not in left_out)
+    return tuple((f"{metric}_{name}", name, colour, dash) for name, colour, dash in shown)
+
+
+_OVER_TIME: tuple[tuple[str, str, str, tuple[tuple[str, str, str, str], ...]], ...] = (
+    ("ttft", "TTFT", "ms", _percentiles("ttft_ms")),
+    ("ttft-scheduled", "TTFT from schedule", "ms", _percentiles("ttft_scheduled_ms")),
+    ("tpot", "TPOT", "ms", _percentiles("tpot_ms", "p90")),
     (
-        "ttft-scheduled",
-        "TTFT from schedule",
-        "ms",
-        (("ttft_scheduled_ms_p50", "p50"), ("ttft_scheduled_ms_p90", "p90"), ("ttft_scheduled_ms_p99", "p99")),
+        "tokens",
+        "Tokens",
+        "tok/s",
+        (("output_tok_per_s", "output", _BLUE, "-"), ("input_tok_per_s", "input", _ORANGE, "--")),
     ),
-    ("tpot", "TPOT", "ms", (("tpot_ms_p50", "p50"), ("tpot_ms_p99", "p99"))),
-    ("tokens", "Tokens", "tok/s", (("output_tok_per_s", "output"), ("input_tok_per_s", "input"))),
-    ("requests", "Requests by outcome", "req/s", (("ok_per_s", "ok"), ("failed_per_s", "failed"))),
-    ("load", "Requests in flight and users", "", (("in_flight", "in flight"), ("users", "users"))),
+    (
+        "requests",
+        "Requests by outcome",
+        "req/s",
+        (("ok_per_s", "ok", _BLUE, "-"), ("failed_per_s", "failed", _RED, "-")),
+    ),
+    (
+        "load",
+        "Requests in flight and users",
+        "count",
+        (("in_flight", "in flight", _BLUE, "-"), ("users", "users", _ORANGE, "--")),
+    ),
 )
+"""Name, title, unit, and for each line its column, its words, its colour and its dashes: those of the page."""
 
 
 def _curve(axes: Any, document: Document, metric: str, title: str) -> None:
     columns = document["now"]["columns"]
     rows = [dict(zip(columns, r["values"], strict=True)) | r for r in document["now"]["rows"] if r["name"] == "all"]
-    for statistic, style in (("p50", "o-"), ("p99", "^--")):
+    for statistic, style, colour in (("p50", "o-", _BLUE), ("p99", "^--", _RED)):
         latency = metric.replace("_ms", "_scheduled_ms") if _is_open(rows) and metric == "ttft_ms" else metric
         places = [(row["output_tok_per_s"], row[f"{latency}_{statistic}"], row["stage"]) for row in rows]
         places = [place for place in places if None not in place]
-        axes.plot([x for x, _, _ in places], [y for _, y, _ in places], style, label=f"{title} {statistic}")
+        axes.plot(
+            [x for x, _, _ in places], [y for _, y, _ in places], style, color=colour, label=f"{title} {statistic}"
+        )
         if statistic == "p99":
             for x, y, stage in places:
                 axes.annotate(
@@ -126,13 +157,13 @@ def _times(history: Mapping[str, Any]) -> tuple[Any, Any]:
     return edges, edges.mean(axis=1)
 
 
-def _over_time(axes: Any, history: Mapping[str, Any], title: str, unit: str, lines: Sequence[tuple[str, str]]) -> None:
+def _over_time(axes: Any, history: Mapping[str, Any], title: str, unit: str, lines: Sequence[Any]) -> None:
     _, middles = _times(history)
-    for column, label in lines:
+    for column, label, colour, dash in lines:
         place = history["columns"].index(column)
         values = np.array([np.nan if point[place] is None else point[place] for point in history["points"]], float)
         if not np.isnan(values).all():
-            axes.plot(middles, values, label=label, linewidth=1.4)
+            axes.plot(middles, values, dash, color=colour, label=label, linewidth=1.4)
     _bands(axes, history)
     _finish(axes, title, "minutes since the start", unit)
 
@@ -154,25 +185,42 @@ def _bands(axes: Any, history: Mapping[str, Any]) -> None:
                       fontsize=7, color="#6b7280", parse_math=False)  # fmt: skip
 
 
+def _joined(history: Mapping[str, Any], place: int) -> Iterator[tuple[float, float, dict[int, int]]]:
+    """Give times in minutes with their samples by bin; neighbouring points are joined until a time is wide enough."""
+    edges, _ = _times(history)
+    begun, counts = edges[0, 0], dict[int, int]()
+    for (_, until), point in zip(edges, history["points"], strict=True):
+        first, *added = point[place] or (0,)
+        for number, n in enumerate(added, first):
+            counts[number] = counts.get(number, 0) + n
+        if until - begun >= edges[-1, 1] / _MOST_TIMES or until == edges[-1, 1]:
+            yield begun, until, counts
+            begun, counts = until, {}
+
+
 def _heat_map(axes: Any, history: Mapping[str, Any], metric: str, title: str) -> None:
     from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
 
-    place = history["columns"].index(f"{metric}_heat")
-    edges, _ = _times(history)
-    most = max((point[place][0] + len(point[place]) - 1 for point in history["points"] if point[place]), default=1)
-    least = min((point[place][0] for point in history["points"] if point[place]), default=0)
-    steps = np.zeros((most - least, len(history["points"])))
-    for column, point in enumerate(history["points"]):
-        if point[place]:
-            first, *counts = point[place]
-            shares = np.array(counts) / sum(counts)
+    times = list(_joined(history, history["columns"].index(f"{metric}_heat")))
+    bins = [number for *_, counts in times for number in counts] or [0]
+    least, most = min(bins), max(bins) + 1
+    steps = np.full((most - least, len(times)), np.nan)
+    top = len(_CIVIDIS) - 1
+    for column, (_, _, counts) in enumerate(times):
+        for number, n in counts.items():
             # Each step of colour stands for half of the share above it, as on the page.
-            levels = np.clip(5 + np.ceil(np.log2(np.maximum(shares, 1e-6))), 1, 5) * (shares > 0)
-            steps[first - least : first - least + len(counts), column] = levels
+            share = n / sum(counts.values())
+            steps[number - least, column] = np.clip(top + np.ceil(np.log2(share)), 0, top) if n else np.nan
     scale = history["heat"]["lowest_ms"] * history["heat"]["ratio"] ** np.arange(least, most + 1)
-    bounds = np.append(edges[:, 0], edges[-1, 1])
-    axes.pcolormesh(bounds, scale, steps, cmap=ListedColormap(_CIVIDIS_FROM_WHITE), vmin=0, vmax=5, rasterized=True)
+    bounds = [times[0][0], *(until for _, until, _ in times)]
+    axes.pcolormesh(bounds, scale, steps, cmap=ListedColormap(_CIVIDIS), vmin=0, vmax=top, rasterized=True)
     axes.set_yscale("log")
+    words = ["less", *(f"> {100 / 2 ** (top + 1 - step):.4g} %" for step in range(1, top + 1))]
+    patches = [Patch(facecolor=c, edgecolor="#6b7280", label=w) for c, w in zip(_CIVIDIS, words, strict=True)]
+    axes.figure.legend(
+        handles=patches, title="share of its time", loc="outside right center", fontsize=8, frameon=False
+    )
     _finish(axes, title, "minutes since the start", "ms (log)", legend=False)
 
 
@@ -186,25 +234,44 @@ def _cdf(axes: Any, stages: Sequence[Mapping[str, Any]], place: int, title: str)
 
 
 def _against(axes: Any, stages: Sequence[Mapping[str, Any]], x: int, y: int, title: str, length: str) -> None:
-    for stage in stages:
+    for number, stage in enumerate(stages):
         places = [(r[x], r[y] / 1000) for r in stage["requests"] if r[x] is not None and r[y] is not None]
-        axes.scatter([a for a, _ in places], [b for _, b in places], s=9, alpha=0.6, label=stage["stage"])
+        axes.scatter(
+            [a for a, _ in places], [b for _, b in places], s=9, alpha=0.6, marker=_mark(number), label=stage["stage"]
+        )
     _finish(axes, f"{title} against {length} length", f"{length} tokens", "s")
 
 
-def _finish(axes: Any, title: str, x: str, y: str, *, legend: bool = True) -> None:
-    from matplotlib.ticker import NullFormatter
+def _mark(number: int) -> str:
+    """Give the shape of a stage's marks: with the colour beside it no two of 24 stages look alike."""
+    return _MARKS[(number + number // 12) % len(_MARKS)]
 
+
+def _label_log(axis: Any, least: float, greatest: float) -> None:
+    """Label some five values, whatever the range; the usual ones are powers of ten only."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+    axis.set_minor_formatter(NullFormatter())
+    if greatest < 4 * least:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    elif greatest < 200 * least:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if greatest > 10 * least else (1, 1.5, 2, 3, 4, 5, 7)))
+
+
+def _finish(axes: Any, title: str, x: str, y: str, *, legend: bool = True) -> None:
     axes.set_title(title, loc="left", fontweight="bold", pad=16)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
-        axis.set_major_formatter("{x:,g}")
+    for axis, scale, bounds in (
+        (axes.xaxis, axes.get_xscale(), axes.get_xlim()),
+        (axes.yaxis, axes.get_yscale(), axes.get_ylim()),
+    ):
         if scale == "log":
-            axis.set_minor_formatter(NullFormatter())
+            _label_log(axis, *bounds)
+        axis.set_major_formatter("{x:,g}")
     if axes.get_yscale() == "linear":
         axes.set_ylim(bottom=0)
     if legend and axes.get_legend_handles_labels()[0]:

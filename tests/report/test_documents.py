@@ -76,6 +76,27 @@ def test_charts_when_written(run: FinishedRun, tmp_path: Path) -> None:
     assert {"throughput-ttft", "time-tokens", "heat-itl", "cdf-e2e", "ttft-input"} <= {path.stem for path in paths}
 
 
+@pytest.mark.parametrize(
+    ("least", "greatest", "labels"),
+    [
+        (268, 13_600, ["500", "1,000", "2,000", "5,000", "10,000"]),
+        (23.5, 118, ["30", "40", "50", "70", "100"]),
+        (20, 22.2, ["20", "20.5", "21", "21.5", "22"]),
+        (0.4, 900, ["1", "10", "100"]),
+    ],
+    ids=["decades", "less than a decade", "nearly constant", "many decades"],
+)
+def test_log_axis_when_its_range_is_wide_or_narrow(least: float, greatest: float, labels: list[str]) -> None:
+    """It has labels, whatever the range: powers of ten alone would leave one or none."""
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    report_png._cdf(axes, [{"stage": "8", "requests": [(least, None, None), (greatest, None, None)]}], 0, "E2E")
+    axes.set_xlim(least, greatest)
+    locations = [place for place in axes.xaxis.get_majorticklocs() if least <= place <= greatest]
+    assert axes.xaxis.get_major_formatter().format_ticks(locations) == labels
+
+
 def test_charts_when_no_font_has_the_characters(
     run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
