@@ -79,11 +79,12 @@ class StateTold:
         """Note an accepted form; put the state that lasts into the numbers' answer."""
         if not response.is_json:
             return response
+        told: dict[str, Any] = response.get_json()
         if request.method == "POST" and _asks(request.path, "/swarm"):
-            if response.json.get("success") and self._environment.runner.state in (STATE_INIT, STATE_STOPPED):
+            if told.get("success") and self._environment.runner.state in (STATE_INIT, STATE_STOPPED):
                 self._accepted_s = self._clock()
         elif _asks(request.path, "/stats/requests") and self._environment.runner.state != self.now():
-            response.set_data(json.dumps({**response.json, "state": self.now()}))
+            response.set_data(json.dumps({**told, "state": self.now()}))
         return response
 
     def _end(self, **_: Any) -> None:
