@@ -1,6 +1,6 @@
 """How long a report of a night takes, and how much memory: 12 h, 20 stages, a million requests.
 
-    python benchmarks/report.py [ROWS]
+    python -m benchmarks.report [ROWS]
 
 Prints seconds, peak memory of the process that builds the report, and the size of the page; exit code 1 over the limits
 (30 s, 1 GB, 3 MB).
@@ -16,7 +16,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from benchmarks.lab import ROOT, save, table
+from tests.report.runs import written
+from tests.webui.fake_run import SWEEP, FakeRun
+
 MOST_S, MOST_BYTES, MOST_PAGE_BYTES = 30.0, 1_000_000_000, 3_000_000
 NIGHT_S = 12 * 3600
 STAGES = 20
@@ -24,10 +27,6 @@ STAGES = 20
 
 def generate(parent: Path, rows: int) -> Path:
     """Write the files of a night: a short fake run by the real outputs, its rows and seconds repeated over the time."""
-    sys.path.insert(0, str(ROOT))
-    from tests.report.runs import written
-    from tests.webui.fake_run import SWEEP, FakeRun
-
     base = SWEEP[1]
     stages = tuple(replace(base, label=f"{8 * n} users", users=8 * n, seconds=20) for n in range(1, STAGES + 1))
     run = written(parent, FakeRun(stages), run_id="night")
@@ -65,8 +64,12 @@ def main() -> int:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         page = (directory / "report.html").stat().st_size
     peak = usage.ru_maxrss * 1024
-    print(f"{rows:,} rows ({size / 1e6:,.0f} MB): {took_s:.1f} s ({usage.ru_utime + usage.ru_stime:.1f} s CPU), "
-          f"peak {peak / 1e6:,.0f} MB, page {page / 1e6:.2f} MB")  # fmt: skip
+    cpu_s = usage.ru_utime + usage.ru_stime
+    found = {"rows": rows, "rows_bytes": size, "took_s": took_s, "cpu_s": cpu_s, "peak_bytes": peak, "page_bytes": page}
+    heads = ("rows", "their file MB", "seconds", "CPU s", "peak memory MB", "page MB")
+    shown = (f"{rows:,}", f"{size / 1e6:,.0f}", f"{took_s:.1f}", f"{cpu_s:.1f}", f"{peak / 1e6:,.0f}",
+             f"{page / 1e6:.2f}")  # fmt: skip
+    save("report", found, table(heads, [shown]))
     return int(took_s > MOST_S or peak > MOST_BYTES or page > MOST_PAGE_BYTES)
 
 
