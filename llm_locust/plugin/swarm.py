@@ -10,8 +10,10 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import gevent
 from flask import Response, jsonify, request
 from locust.runners import STATE_RUNNING, STATE_SPAWNING
+from werkzeug.datastructures import ImmutableMultiDict
 
 from llm_locust.load.preflight import Preflight
 from llm_locust.outputs.console import Screen
@@ -21,6 +23,10 @@ from .checks import host_problems, of_form, sender_problems, shape_named, shown_
 from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
+
+LAST_RUN_STEP_S = 0.1
+LAST_RUN_STEPS = 50
+"""A shape sees the end of its run at its next tick, within a second."""
 
 TryServer = Callable[[Any, Settings, Any, Screen], Preflight | None]
 
@@ -45,7 +51,10 @@ class SwarmCheck:
         found, problems = settings.read(typed)
         problems += shown_problems(found)
         if self._environment.runner.state in (STATE_RUNNING, STATE_SPAWNING):
+            self._keep_choice()
             return self._refusal(problems)  # an edit: the run goes on under its shape
+        if not self._last_run_is_over():
+            return self._refusal(["the run before has not ended yet; try again in a moment"])
         try:
             shape = self._shape(found)
         except ValueError as error:
@@ -61,6 +70,31 @@ class SwarmCheck:
             return self._refusal(problems)
         self._environment.shape_class = shape
         return None
+
+    def _keep_choice(self) -> None:
+        """Let an edit keep what the class picker chose: its form does not say it.
+
+        Locust (2.47) takes no shape for none, which ends the run, and no class for all, where users still come.
+        """
+        environment = self._environment
+        if not environment.parsed_options.class_picker:
+            return
+        form = request.form.copy()
+        shapes = {id(shape): name for name, shape in (environment.available_shape_classes or {}).items()}
+        if environment.shape_class is not None:
+            form["shape_class"] = shapes[id(environment.shape_class)]
+        if not form.getlist("user_classes"):
+            form.setlist("user_classes", [found.__name__ for found in environment.user_classes])
+        request.form = ImmutableMultiDict(form)
+
+    def _last_run_is_over(self) -> bool:
+        """Wait for the shape of the run before: until then Locust (2.47) begins no run, and says that it did."""
+        runner = self._environment.runner
+        for _ in range(LAST_RUN_STEPS):
+            if not runner.shape_greenlet:
+                return True
+            gevent.sleep(LAST_RUN_STEP_S)
+        return False
 
     def _shape(self, found: Settings) -> Any:
         """The shape that is chosen: in the form, by the class picker, or the locustfile's first."""

@@ -62,7 +62,7 @@ class FakeUser(LLMUser):
             run_id=here.run_id,
             worker=here.worker,
             request_id=ticket.index,
-            user_class="FakeUser",
+            user_class=type(self).__name__,
             name="/fake",
             dialect="fake",
             stage=ticket.stage,

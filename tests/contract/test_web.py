@@ -12,13 +12,14 @@ import time
 import urllib.parse
 import urllib.request
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.ports import free_port
 
-from .lab import STREAMING, Lab, Locust, until
+from .lab import FAKE, STREAMING, Lab, Locust, until
 
 KEY = "sk-canary-7f3a"
 HEADER = "header-canary-51c8"
@@ -35,12 +36,15 @@ def _has_streams(run: Locust, number: int) -> bool:
 class Page:
     """A browser's part: forms and answers."""
 
-    def __init__(self, lab: Lab, *args: str, forked: bool, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, lab: Lab, *args: str, forked: bool, env: dict[str, str] | None = None, file: Path = FAKE
+    ) -> None:
         port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         binding = (*lab.binding, "--processes", "2") if forked else ()
         self.locust: Locust = lab.locust(
-            "--web-host", "127.0.0.1", "--web-port", str(port), "--llm-no-preflight", *binding, *args, env=env
+            "--web-host", "127.0.0.1", "--web-port", str(port), "--llm-no-preflight", *binding, *args,
+            env=env, file=file,
         )  # fmt: skip
         until(self._answers, 20, lambda: self.locust.output)
         if forked:
@@ -69,6 +73,11 @@ class Page:
     def press(self, path: str) -> None:
         """Press a button: /stop, /stats/reset."""
         urllib.request.urlopen(urllib.request.Request(self.base + path, method="POST"), timeout=60).read()
+
+    def now(self) -> tuple[str, int]:
+        """Locust's state, and its users."""
+        stats = json.loads(self.get("/stats/requests"))
+        return stats["state"], stats["user_count"]
 
     def locusts_count(self) -> int:
         """Requests of Locust's own aggregated row."""
@@ -161,6 +170,51 @@ def test_our_options_are_in_the_form(lab: Lab) -> None:
     assert re.search(r"llm_shape", page)
     assert "llm_api_key" not in page
     assert "llm_extra_body" not in page
+
+
+PICKED = """
+from llm_locust import ConcurrencySteps, MixedLoad
+from tests.contract.fake_llm import FakeUser
+
+
+class Other(FakeUser):
+    pass
+
+
+class Few(ConcurrencySteps):
+    levels = (1,)
+    requests = 2
+    warmup = 0
+
+
+class Held(MixedLoad):
+    rate, users, hold, warmup = 5, 4, "9s", 0
+"""
+
+
+def test_class_picker_chooses_shape_and_classes_for_a_run_and_its_edits(lab: Lab) -> None:
+    """A run of another shape right behind one that has ended; an edit, whose form says neither, keeps both.
+
+    The repeat has the shape, the class, and begins at once.
+    """
+    file = lab.folder / "picked.py"
+    file.write_text(PICKED)
+    page = Page(lab, "--class-picker", forked=True, file=file, env={"FAKE_STREAM_S": "0.05"})
+    assert page.swarm(shape_class="Few", user_classes="Other")["success"]
+    until(lambda: page.now()[0] == "stopped" and _has_runs(lab, 1), 40, lambda: page.locust.output)
+    assert page.swarm(shape_class="Held", user_classes="Other", user_count="4")["success"]
+    until(partial(_has_runs, lab, 2), 20, lambda: page.locust.output)
+    until(lambda: page.now()[1] == 4, 20, lambda: page.locust.output)
+    time.sleep(3)
+    assert page.swarm(user_count="6")["success"]
+    until(lambda: lab.state() == "finished", 40, lambda: page.locust.output)
+    assert [(s["stage"], s["users"], s["ended_by"]) for s in lab.summary()["applied"]] == [
+        ("mixed", 4, "edit"), ("mixed-2", 6, "hold"),
+    ]  # fmt: skip
+    assert {row["user_class"] for row in lab.rows()} == {"Other"}
+    lines = (lab.runs[-1] / "run.conf").read_text().splitlines()
+    assert lines[0].endswith("locust Other --config run.conf repeats this run")
+    assert {"headless = true", "llm-shape = Held"} <= set(lines)
 
 
 def test_class_picker_takes_the_shape_from_the_page(lab: Lab) -> None:
