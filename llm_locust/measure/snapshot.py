@@ -100,9 +100,11 @@ def _computed(aggregate: Aggregate, stage: str, phase: str, names: set[str], fac
 
 
 def _names_by_window(aggregate: Aggregate) -> dict[tuple[str, str], set[str]]:
-    """Return the names that each (stage, phase) has."""
+    """Return the names that each (stage, phase) has; the time before the first stage is none."""
     names: dict[tuple[str, str], set[str]] = {}
     for stage, name, phase in [*aggregate.cells, *aggregate.windows]:
+        if not stage:
+            continue
         found = names.setdefault((stage, phase), set())
         if name != STAGE_WIDE:
             found.add(name)

@@ -287,6 +287,17 @@ def test_every_row_of_an_open_loop_is_one_before_a_request_of_it_has_ended(facts
     ]  # fmt: skip
 
 
+def test_time_before_the_first_stage_is_no_row() -> None:
+    """A process harvests from its start on; no request is let through before a stage."""
+    aggregate = Aggregate()
+    ledger = Ledger(aggregate, 0)
+    ledger.mark(2 * S, "s", "steady")
+    for _ in ledger.harvest(5 * S):
+        pass
+    got = snapshot(aggregate, 0)
+    assert {(row.stage, row.phase) for row in (*got.rows, *got.excluded)} == {("s", "steady")}
+
+
 def test_rows_are_computed_anew_only_where_something_changed() -> None:
     """Twenty ended stages cost nothing; a change is never missed, and facts of the plan count as one."""
     aggregate = Aggregate()
