@@ -100,6 +100,11 @@ class Lead:
         """The run that is on, until it is finished."""
         return None if self.run is None or self.run.finished else self.run
 
+    def streams_left(self) -> int | None:
+        """Streams that are still open while the run is ending; None where none is."""
+        run = self.active
+        return None if run is None or not run.gate.begun else self._team.in_flight()
+
     def adopt(self, shape: Any) -> None:
         """Let a shape begin runs here; None, or a plain shape of Locust, needs nothing but its runner."""
         if shape is not None:
@@ -326,7 +331,8 @@ class Lead:
             return
         self._team.watch()
         row = run.conductor.row
-        run.around.note(self._writer.epoch_s(), row.label if row else "", run.conductor.phase, self._runner.user_count)
+        phase = run.conductor.phase if row is not None and row.opened_ns is not None else ""
+        run.around.note(self._writer.epoch_s(), row.label if row else "", phase, self._runner.user_count)
         prune(self._environment.stats, self._llm.clock.epoch_ns(self._llm.clock.now_ns()) / 1e9)
         if run.ending or not run.test_started:
             return

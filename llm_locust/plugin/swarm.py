@@ -51,6 +51,9 @@ class SwarmCheck:
         found, problems = settings.read(typed)
         problems += shown_problems(found)
         if self._environment.runner.state in (STATE_RUNNING, STATE_SPAWNING):
+            streams = self._lead.streams_left()
+            if streams is not None:  # users of an edit would never start
+                return self._refusal([f"the run is ending, {streams} streams are still open; Stop ends them at once"])
             self._keep_choice()
             return self._refusal(problems)  # an edit: the run goes on under its shape
         if not self._last_run_is_over():
