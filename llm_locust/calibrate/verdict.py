@@ -10,6 +10,8 @@ ERROR_MOST_MS = 1.0
 LATE_TOKENS_MOST = 0.01
 BUSY_CPU_RATIO = 0.80
 """A core that is so busy over a level has had moments without any rest: ends and starts come together."""
+FULL_CPU_RATIO = 0.92
+"""Beyond, a level that is not carried needs no other explanation."""
 STOLEN_MOST_RATIO = 0.10
 PRECISION = 1.15
 """The level above that is not carried lies at most so far beyond the one that is."""
@@ -51,9 +53,9 @@ class Level:
         return not self.faults
 
     @property
-    def disturbed(self) -> bool:
-        """Whether it was not, and others had the worker's core meanwhile."""
-        return not self.carried and self.stolen_ratio > STOLEN_MOST_RATIO
+    def doubtful(self) -> bool:
+        """Whether it was not, though the worker's core had rest: something else came between, perhaps only once."""
+        return not self.carried and self.cpu_ratio < FULL_CPU_RATIO
 
 
 def limit_of(levels: Sequence[Level]) -> str:
@@ -64,7 +66,7 @@ def limit_of(levels: Sequence[Level]) -> str:
     first = min(failed, key=lambda level: level.streams)
     if first.source != "kernel":
         return "the receive times: this platform has none from the kernel, so every wait of the process is an error"
-    if first.disturbed:
+    if first.stolen_ratio > STOLEN_MOST_RATIO:
         return f"other processes, which had the worker's core for {first.stolen_ratio:.0%} of the time"
     if first.cpu_ratio >= BUSY_CPU_RATIO:
         return f"the CPU: {first.cpu_ratio:.0%} of one core at {first.streams} streams"
