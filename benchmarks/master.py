@@ -120,14 +120,13 @@ def measure(case: Case, window_s: float) -> Cost:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with started(case, window_s, folder) as (master, simulator, url):
-            wait_for_last_stage(case, url, master, folder / "master.log")
+            wait_for_last_stage(case, url, master, folder)
             cost = observe(case, window_s, url, master)
             master.wait(END_LIMIT_S)
             simulator.wait(END_LIMIT_S)
         summary = json.loads((folder / "reports" / "latest" / "summary.json").read_text())
         if master.returncode != 0 or summary["verdict"]["validity"] == "INVALID":
-            logs = [(folder / f"{name}.log").read_text()[-2000:] for name in ("master", "workers")]
-            raise RuntimeError(f"{case}: exit code {master.returncode}, {summary['verdict']}: {logs}")
+            raise RuntimeError(f"{case}: exit code {master.returncode}, {summary['verdict']}: {words(folder)}")
         return cost_with(cost, summary, (folder / "workers.log").read_text().splitlines()[-1])
 
 
@@ -175,7 +174,7 @@ def asked(url: str) -> tuple[float, bytes]:
     return (time.monotonic_ns() - began_ns) / 1e6, answer
 
 
-def wait_for_last_stage(case: Case, url: str, master: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for_last_stage(case: Case, url: str, master: subprocess.Popen[bytes], folder: Path) -> None:
     """Wait until the plan's last stage is measured. Raises RuntimeError where it does not come."""
     until_s = time.monotonic() + START_LIMIT_S
     last = f"level-{case.stages:02}"
@@ -185,7 +184,13 @@ def wait_for_last_stage(case: Case, url: str, master: subprocess.Popen[bytes], l
             if now and now["progress"] and (now["progress"]["stage"], now["progress"]["phase"]) == (last, "steady"):
                 return
         time.sleep(0.5)
-    raise RuntimeError(f"{case}: the last stage did not come, exit code {master.poll()}: {log.read_text()[-2000:]}")
+    raise RuntimeError(f"{case}: the last stage did not come, exit code {master.poll()}: {words(folder)}")
+
+
+def words(folder: Path) -> str:
+    """Return what master and workers logged beside their tables, the last of it."""
+    lines = [line for name in ("master", "workers") for line in (folder / f"{name}.log").read_text().splitlines()]
+    return "\n".join([line for line in lines if "/WARNING/" in line or "/ERROR/" in line or "llm-locust" in line][-30:])
 
 
 def observe(case: Case, window_s: float, url: str, master: subprocess.Popen[bytes]) -> dict[str, Any]:
