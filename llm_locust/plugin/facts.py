@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from locust.runners import MasterRunner
 
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.yardstick import Yardstick
 from llm_locust.outputs import RunFacts
 
 from .messages import RunOrder
+from .repeat import Chosen, chosen_classes, repeat_command, repeat_options
 from .secrets import mask_url
-from .settings import Settings, chosen_classes, masked, repeat_command, repeat_options
+from .settings import Settings, masked
 
 _PACKAGES = ("llm-locust", "locust", "gevent", "httpx", "httptools", "msgspec", "numpy", "boost-histogram")
 
@@ -70,8 +72,13 @@ def run_facts(
 ) -> RunFacts:
     """Collect everything that is known when a run begins."""
     parsed = environment.parsed_options
-    options, left_out = repeat_options(settings, parsed, shape)
-    classes = chosen_classes(parsed, environment.available_user_classes or ())
+    runner = environment.runner
+    chosen = Chosen(
+        shape=shape,
+        classes=chosen_classes(parsed, environment.available_user_classes or ()),
+        workers=runner.worker_count if isinstance(runner, MasterRunner) else 0,
+    )
+    options, left_out = repeat_options(settings, parsed, chosen)
     hosts = settings.hosts or tuple(sorted({cls.host for cls in environment.user_classes if cls.host}))
     return RunFacts(
         run_id=order.run_id,
@@ -84,8 +91,8 @@ def run_facts(
         options=options,
         left_out=left_out,
         seeds={"run": order.seed},
-        repeat_command=repeat_command(settings, parsed, shape, classes),
-        chosen_classes=classes,
+        repeat_command=repeat_command(settings, parsed, chosen),
+        chosen_classes=chosen.classes,
         server={} if found is None else {k: v for k, v in msgspec.to_builtins(found).items() if k != "rulers"},
         lengths=() if found is None else tuple(_length_facts(yardstick) for yardstick in found.rulers),
         tags=dict(settings.tags),

@@ -12,8 +12,9 @@ import pytest
 from locust import argument_parser
 
 from llm_locust.outputs.runconf import run_conf
-from llm_locust.plugin import options, secrets, settings
+from llm_locust.plugin import options, repeat, secrets, settings
 from llm_locust.plugin.options import OPTIONS, SECRET_DESTS
+from llm_locust.plugin.repeat import Chosen
 
 # The defaults that the design promises, as `--help` has to tell them.
 DEFAULTS = {
@@ -257,8 +258,8 @@ def test_secrets_are_masked_everywhere() -> None:
     )  # fmt: skip
     found, problems = settings.read(parsed)
     assert problems == []
-    kept, left_out = settings.repeat_options(found, parsed)
-    text = repr(settings.masked(found)) + settings.repeat_command(found, parsed) + run_conf(kept, left_out, ())
+    kept, left_out = repeat.repeat_options(found, parsed)
+    text = repr(settings.masked(found)) + repeat.repeat_command(found, parsed) + run_conf(kept, left_out, ())
     assert CANARY not in text
     assert set(left_out) == {"host", "llm-header", "llm-extra-body", "llm-proxy"}
     assert settings.masked(found)["hosts"] == ["http://u:***@h:1/?token=***"]
@@ -275,7 +276,7 @@ def test_run_conf_repeats_the_run(tmp_path: Path) -> None:
     found, problems = settings.read(parsed)
     assert problems == []
     conf = tmp_path / "run.conf"
-    conf.write_text(run_conf(*settings.repeat_options(found, parsed), ()), encoding="utf-8")
+    conf.write_text(run_conf(*repeat.repeat_options(found, parsed), ()), encoding="utf-8")
     again, problems = settings.read(parse("--config", str(conf)))
     assert problems == []
     assert again == found
@@ -287,7 +288,7 @@ def test_repeat_command_repeats_the_run() -> None:
         "-f", "x.py", "--llm-tag", "a=b c", "--llm-tag", "d=e", "--no-llm-stream", "--llm-dry-run", "--tags", "x", "y",
     )  # fmt: skip
     found, _ = settings.read(parsed)
-    words = shlex.split(settings.repeat_command(found, parsed))
+    words = shlex.split(repeat.repeat_command(found, parsed))
     again, problems = settings.read(parse(*words[1:]))
     assert problems == []
     assert again == found
@@ -299,9 +300,9 @@ def test_repeat_begins_at_once_where_the_run_did() -> None:
     def kept(*args: str, shape: str | None = None) -> dict[str, object]:
         parsed = parse("-f", "x.py", *args)
         found, _ = settings.read(parsed)
-        again = parse(*shlex.split(settings.repeat_command(found, parsed, shape))[1:])
+        again = parse(*shlex.split(repeat.repeat_command(found, parsed, Chosen(shape)))[1:])
         assert (again.headless, again.autostart) == (not parsed.autostart, parsed.autostart)
-        options, _ = settings.repeat_options(found, parsed, shape)
+        options, _ = repeat.repeat_options(found, parsed, Chosen(shape))
         return {name: value for name, value in options.items() if name != "locustfile"}
 
     assert kept() == kept("--headless") == {"headless": True}
@@ -316,18 +317,32 @@ def test_repeat_has_the_ports_of_its_master() -> None:
     for args in (own, ("--processes", "2")):
         parsed = parse("-f", "x.py", "--headless", *args)
         found, _ = settings.read(parsed)
-        words = shlex.split(settings.repeat_command(found, parsed))
+        words = shlex.split(repeat.repeat_command(found, parsed))
         assert sorted(words[1:]) == sorted(["--locustfile", "x.py", "--headless", *args])
+
+
+def test_repeat_waits_for_the_workers_that_were_there() -> None:
+    """A master that begins by itself would go on with the first one; forked workers are counted by Locust."""
+    for args, kept in (
+        (("--master",), {"master": True, "expect-workers": "3"}),
+        (("--master", "--expect-workers", "4"), {"master": True, "expect-workers": "4"}),
+        (("--processes", "3"), {"processes": "3"}),
+        ((), {}),
+    ):
+        parsed = parse("-f", "x.py", *args)
+        found, _ = settings.read(parsed)
+        options, _ = repeat.repeat_options(found, parsed, Chosen(workers=3 if args else 0))
+        assert options == {"locustfile": "x.py", "headless": True, **kept}
 
 
 def test_repeat_names_the_classes_that_ran() -> None:
     """Names on the command line are words of their own, not options; all of them need none."""
     parsed = parse("-f", "x.py", "--tags", "a", "--", "Chat")
     found, _ = settings.read(parsed)
-    chosen = settings.chosen_classes(parsed, ["Chat", "Digest"])
+    chosen = repeat.chosen_classes(parsed, ["Chat", "Digest"])
     assert chosen == ("Chat",)
-    assert settings.chosen_classes(parsed, ["Chat"]) == ()
-    again = parse(*shlex.split(settings.repeat_command(found, parsed, None, chosen))[1:])
+    assert repeat.chosen_classes(parsed, ["Chat"]) == ()
+    again = parse(*shlex.split(repeat.repeat_command(found, parsed, Chosen(classes=chosen)))[1:])
     assert (again.user_classes, again.tags) == (["Chat"], ["a"])
 
 
@@ -336,6 +351,6 @@ def test_repeat_has_no_users_where_none_were_given() -> None:
     parsed = parse("-f", "x.py", "--llm-levels", "8,16")
     found, _ = settings.read(parsed)
     parsed.num_users = 1
-    kept, _ = settings.repeat_options(found, parsed)
+    kept, _ = repeat.repeat_options(found, parsed)
     assert kept == {"locustfile": "x.py", "headless": True, "llm-levels": "8,16"}
-    assert "--users" not in settings.repeat_command(found, parsed)
+    assert "--users" not in repeat.repeat_command(found, parsed)
