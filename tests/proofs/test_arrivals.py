@@ -23,7 +23,7 @@ LAWS = {"poisson": 1.0, "constant": 0.0, "gamma-0.25": 0.25, "gamma-2": 2.0}
 SCHEDULE_RESOLUTION_S = 0.0002
 """The workers' clocks are known to each other by round trips: a gap between two workers' arrivals is off by as much."""
 START_RESOLUTION_S = 0.002
-"""The timer of a gevent hub is late by 0.7 ms at the median, 1.2 ms at p99."""
+"""The timer of a gevent hub is late by 0.7 ms at the median, 1.2 ms at p99; on a busy machine the lag's p99 counts."""
 QUIET_LAG_RATIO = 0.2
 """Where the dispatch lag's p99 is beyond this share of the mean gap, the machine is too busy to judge starts by the
 law; the schedule is judged all the same, and that each start is as late as its row says."""
@@ -64,7 +64,7 @@ def prove_law(rows: list[dict[str, str]], law: str, rate_per_s: float) -> str:
     lag_p99_ms = lags_ms[len(lags_ms) * 99 // 100]
     follows, schedule = judged(schedule_gaps(rows), law, rate_per_s, SCHEDULE_RESOLUTION_S)
     assert follows, f"{law}, schedule: {schedule}"
-    follows, starts = judged(start_gaps(rows), law, rate_per_s, START_RESOLUTION_S)
+    follows, starts = judged(start_gaps(rows), law, rate_per_s, max(START_RESOLUTION_S, lag_p99_ms / 1000))
     quiet = lag_p99_ms <= QUIET_LAG_RATIO * 1000 / rate_per_s
     assert follows or not quiet, f"{law}, starts: {starts}, dispatch lag p99 {lag_p99_ms:.2f} ms"
     verdict = "" if quiet else " (not judged: the machine is busy)"
