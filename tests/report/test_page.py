@@ -78,7 +78,27 @@ def test_report_when_opened_from_the_disk(browser: Browser, hostile: WrittenRun,
         assert seen.page.evaluate("performance.getEntriesByType('resource').map(r => r.name)") == []
         assert LABEL in {cells[0] for cells in seen.cells("Stages")}
         assert seen.page.locator('[role="img"] svg').count() == 15
+        for title in ("TTFT", "TTFT, share of requests", "TTFT by stage"):
+            seen.page.get_by_role("img", name=title, exact=True).hover()
+        assert seen.page.evaluate("window.hacked") is None
         assert LABEL[:8] in (seen.page.locator('[aria-label="TTFT by stage"] svg').text_content() or "")
+
+
+@needs_chromium
+def test_chart_of_a_report_when_it_is_saved(browser: Browser, tmp_path: Path) -> None:
+    """The picture is what the button's words say: SVG."""
+    run = written(tmp_path)
+    with watched(browser, write_report(run.directory).as_uri()) as seen:
+        chart = seen.page.get_by_role("img", name="TTFT", exact=True)
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        assert box is not None
+        seen.page.mouse.move(box["x"] + box["width"] - 8, box["y"] + 6)
+        assert chart.get_by_text("SVG", exact=True).count() == 1
+        with seen.page.expect_download() as download:
+            seen.page.mouse.click(box["x"] + box["width"] - 8, box["y"] + 6)
+        assert download.value.suggested_filename == "ttft.svg"
+        assert Path(download.value.path()).read_text(encoding="utf-8").startswith("<svg")
 
 
 @needs_chromium

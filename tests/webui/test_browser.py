@@ -41,6 +41,7 @@ def test_run_from_the_form_moves_tiles_and_charts_and_ends_as_its_files(browser:
         page = seen.page
         start(seen)
         until_stage(seen, "8 users")
+        assert seen.tile("Failed") == "0"
         drawn, shown = {title: seen.drawing(title) for title in CHARTS}, {title: seen.tile(title) for title in TILES}
         until_stage(seen, "32 users")
         assert [title for title in CHARTS if seen.drawing(title) == drawn[title]] == []
@@ -57,6 +58,11 @@ def test_run_from_the_form_moves_tiles_and_charts_and_ends_as_its_files(browser:
         page.locator("header button svg").last.click()
         page.wait_for_function("light => getComputedStyle(document.body).backgroundColor !== light", arg=light)
         page.locator("header button svg").last.click()
+        until_stage(seen, "64 users")
+        expect(page.locator('section[aria-label="Measurement"]')).to_contain_text("? SUSPECT", timeout=REFRESHED_MS)
+        expect(page.locator('section[aria-label="Failed"] [data-part="value"]')).not_to_have_text(
+            "0", timeout=REFRESHED_MS
+        )
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_label("Progress")).to_have_text("stopped", timeout=REFRESHED_MS)
         folder = (tmp_path / "latest").resolve()

@@ -14,6 +14,7 @@ from tests.webui.steps import REFRESHED_MS, numbers_are_those_of_the_file, start
 
 pytestmark = needs_chromium
 
+SCROLLBAR = 15
 PAINTED = """
 const look = () => {
   const drawn = [...document.querySelectorAll('[role="img"] canvas')].filter((canvas) => canvas.width > 100);
@@ -26,7 +27,10 @@ requestAnimationFrame(look);
 
 
 def test_open_loop_counts_from_the_schedule_and_marks_lower_bounds(browser: Browser, tmp_path: Path) -> None:
-    """Chart, lines and tile from the schedule, waits and lags; ≥ where arrivals were dropped, nowhere else."""
+    """Chart, lines and tile from the schedule, waits and lags; ≥ where arrivals were dropped, nowhere else.
+
+    The widest of all stage tables, with rate, objectives, GPUs and price, fits into 1280 pixels beside a scroll bar.
+    """
     with fake_locust(tmp_path, 178, plan="open") as url, watched(browser, url, width=1920) as seen:
         page = seen.page
         start(seen)
@@ -43,6 +47,10 @@ def test_open_loop_counts_from_the_schedule_and_marks_lower_bounds(browser: Brow
         expect(page.get_by_text("the true value is higher")).to_be_visible()
         numbers_are_those_of_the_file(seen, (tmp_path / "latest").resolve())
         seen.picture("web-open-loop", whole=True)
+        page.set_viewport_size({"width": 1280 - SCROLLBAR, "height": 900})
+        stages = page.get_by_role("table", name="Stages")
+        assert {"Rate\nreq/s", "Per GPU\ntok/s", "Cost\nper M tok"} <= set(stages.locator("th").all_inner_texts())
+        assert stages.evaluate("table => table.scrollWidth - table.parentElement.clientWidth") == 0
 
 
 @pytest.mark.slow

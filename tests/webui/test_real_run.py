@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.ports import free_port
-from tests.webui.browser import ROOT, locust, needs_chromium, watched
+from tests.webui.browser import ROOT, Watched, locust, needs_chromium, watched
 from tests.webui.embedded import server
-from tests.webui.steps import numbers_are_those_of_the_file, until_stage
+from tests.webui.steps import numbers_are_those_of_the_file, stages_of, until_stage
 
 pytestmark = [needs_chromium, pytest.mark.slow, pytest.mark.timeout(240)]
 PACE = ("--ttft-ms", "60", "--itl-ms", "20")
 
 
-def test_run_of_a_master_with_two_workers_from_the_form(browser: Browser, tmp_path: Path) -> None:
-    """A wrong option is told beside the form; then a sweep runs, and its page ends as its files."""
+FILES = ("requests.csv", "stages.csv", "timeline.csv", "summary.json", "run.conf", "report.html")
+
+
+@contextmanager
+def page_of_a_master_with_two_workers(browser: Browser, out: Path, host: str, **view: Any) -> Iterator[Watched]:
+    """Give the suite's page, with the lengths of short requests in its form."""
     bound = str(free_port())
     distributed = ("--processes", "2", "--master-bind-port", bound, "--master-port", bound)
-    flags = ("-f", str(ROOT / "locustfiles/llm.py"), "--llm-out", str(tmp_path), *distributed)
-    with (
-        server(*PACE) as host,
-        locust(*flags, "--host", host) as url,
-        watched(browser, url) as seen,
-    ):
+    flags = ("-f", str(ROOT / "locustfiles/llm.py"), "--llm-out", str(out), *distributed)
+    with locust(*flags, "--host", host) as url, watched(browser, url, **view) as seen:
+        seen.page.get_by_label("Input tokens").fill("64")
+        seen.page.get_by_label("Output tokens").fill("32")
+        yield seen
+
+
+def each_file_is_the_one_of_the_master(seen: Watched, folder: Path) -> None:
+    """Download all of a finished run's files; the report comes some seconds after the end, without a reload."""
+    expect(seen.page.get_by_role("link", name="report.html")).to_be_visible(timeout=60_000)
+    for name in FILES:
+        with seen.page.expect_download() as download:
+            seen.page.get_by_role("link", name=re.compile(f"^{re.escape(name)}")).click()
+        assert Path(download.value.path()).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_run_of_a_master_with_two_workers_from_the_form(browser: Browser, tmp_path: Path) -> None:
+    """A wrong option is told beside the form; then a sweep runs, and its page ends as its files."""
+    with server(*PACE) as host, page_of_a_master_with_two_workers(browser, tmp_path, host) as seen:
         page = seen.page
         page.get_by_label("Shape", exact=True).fill("concurrency-steps")
         page.get_by_label("Levels").fill("2,4,8")
         page.get_by_label("Hold").fill("many")
-        page.get_by_label("Input tokens").fill("64")
-        page.get_by_label("Output tokens").fill("32")
         page.get_by_role("button", name="LLM: Verdict and report").click()
         page.get_by_label("SLO").fill("ttft p99 < 2s; goodput(ttft < 2s) > 50%")
         page.get_by_role("button", name="Start", exact=True).click()
@@ -42,26 +61,25 @@ def test_run_of_a_master_with_two_workers_from_the_form(browser: Browser, tmp_pa
         expect(page.locator('table[aria-label="Stages"] tbody tr').first).to_contain_text("2", timeout=30_000)
         expect(page.locator('table[aria-label="LLM workers"] tbody tr')).to_have_count(2, timeout=30_000)
         expect(page.get_by_label("Progress")).to_have_text("finished", timeout=120_000)
-        seen.picture("web-llm-1280", whole=True)
         folder = (tmp_path / "latest").resolve()
+        each_file_is_the_one_of_the_master(seen, folder)
+        expect(page.get_by_role("button", name="New")).to_be_visible(timeout=15_000)
+        seen.picture("web-llm-1280", whole=True)
         table = seen.cells("Stages")
         assert [cells[0] for cells in table] == ["users-2", "users-4", "users-8"]
         numbers_are_those_of_the_file(seen, folder)
         assert all("✓" in cells[2] or "best" in cells[2] for cells in table), "the SLO is met"
-        with page.expect_download() as download:
-            page.get_by_role("link", name="requests.csv").click()
-        assert Path(download.value.path()).read_bytes() == (folder / "requests.csv").read_bytes()
+    with watched(browser, (folder / "report.html").as_uri()) as seen:
+        seen.page.locator("h1").wait_for()
+        seen.picture("report")
 
 
-def test_edit_of_users_in_a_hold_splits_its_stage(browser: Browser, tmp_path: Path) -> None:
-    """The users before and after the edit have a row each, and the page ends as its files."""
-    flags = ("-f", str(ROOT / "locustfiles/llm.py"), "--llm-out", str(tmp_path))
-    with server(*PACE) as host, locust(*flags) as url, watched(browser, url) as seen:
+def test_edit_reset_stop_and_second_run_of_a_master_with_two_workers(browser: Browser, tmp_path: Path) -> None:
+    """Users before and after an edit have a row each; a reset and a new run begin with nothing of what was before."""
+    with server(*PACE) as host, page_of_a_master_with_two_workers(browser, tmp_path, host, dark=True) as seen:
         page = seen.page
         page.get_by_label("Number of users").fill("4")
-        page.get_by_label("Host").fill(host)
-        fields = {"Rate": "12", "Hold": "20s", "Input tokens": "64", "Output tokens": "16"}
-        for label, text in {"Shape": "MixedLoad", **fields}.items():
+        for label, text in {"Shape": "MixedLoad", "Rate": "12", "Hold": "60s"}.items():
             page.get_by_label(label, exact=True).fill(text)
         page.get_by_role("button", name="Start", exact=True).click()
         until_stage(seen, "mixed")
@@ -69,7 +87,21 @@ def test_edit_of_users_in_a_hold_splits_its_stage(browser: Browser, tmp_path: Pa
         page.get_by_label("Number of users").fill("6")
         page.get_by_role("button", name="Update").click()
         until_stage(seen, "mixed-2")
-        expect(page.get_by_label("Progress")).to_have_text("finished", timeout=60_000)
-        table = [cells for cells in seen.cells("Stages") if cells[0] != "from schedule"]
-        assert [(cells[0], cells[2]) for cells in table] == [("mixed", "4"), ("mixed-2", "6")]
-        numbers_are_those_of_the_file(seen, (tmp_path / "latest").resolve())
+        first = (tmp_path / "latest").resolve()
+        page.get_by_role("button", name="Reset").click()
+        expect(page.locator('table[aria-label="Stages"] tbody tr', has_text="mixed-2")).to_have_count(1, timeout=15_000)
+        expect(page.get_by_text(first.name, exact=True)).to_have_count(0, timeout=15_000)
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_label("Progress")).to_have_text("stopped", timeout=60_000)
+        second = (tmp_path / "latest").resolve()
+        numbers_are_those_of_the_file(seen, second)
+        each_file_is_the_one_of_the_master(seen, second)
+        assert [(row["stage"], row["users"]) for row in stages_of(first)] == [("mixed", "4"), ("mixed-2", "6")]
+        page.get_by_role("button", name="New").click(timeout=15_000)
+        page.get_by_label("Hold", exact=True).fill("5s")
+        page.get_by_role("button", name="Start", exact=True).click()
+        expect(page.get_by_text(second.name, exact=True)).to_have_count(0, timeout=30_000)
+        expect(page.get_by_label("Progress")).to_have_text("finished", timeout=90_000)
+        third = (tmp_path / "latest").resolve()
+        assert len({first, second, third}) == 3
+        numbers_are_those_of_the_file(seen, third)

@@ -5,9 +5,9 @@ import { useMemo } from "react";
 
 import type { SampledRequest, SampledStage } from "../live/types";
 import { threeDigits } from "../numbers";
-import { base, valueAxis } from "./base";
+import { base, lineLegend, logTicks, valueAxis } from "./base";
 import { Chart } from "./Chart";
-import { colour, CYCLE, look, SHAPES } from "./palette";
+import { colour, CYCLE, DASHES, look, SHAPES } from "./palette";
 
 /** Places in a sampled request. */
 export const E2E = 0;
@@ -17,7 +17,9 @@ export const INPUT = 3;
 export const OUTPUT = 4;
 
 const stageColour = (place: number, dark: boolean) => colour(CYCLE[place % CYCLE.length] ?? "grey", dark);
-const stageShape = (place: number) => SHAPES[Math.floor(place / CYCLE.length) % SHAPES.length] ?? "circle";
+/** Shapes go along with the colours; after twelve stages they shift, so that no two of 24 look alike. */
+const stageShape = (place: number) => SHAPES[(place + Math.floor(place / 12)) % SHAPES.length] ?? "circle";
+const stageDash = (place: number) => DASHES[Math.floor(place / CYCLE.length) % DASHES.length] ?? "solid";
 
 /** The steps of the empirical CDF, in % of the requests that have the value. */
 export function cdf(requests: SampledRequest[], place: number): [number, number][] {
@@ -37,8 +39,14 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
   const option = useMemo((): EChartsOption => {
     const common = base(title, dark);
     const { text } = look(dark);
+    const steps = stages.map(({ requests }) => cdf(requests, place));
+    const ticks = logTicks(
+      Math.min(...steps.flatMap((points) => points[0]?.[0] ?? [])),
+      Math.max(...steps.flatMap((points) => points.at(-1)?.[0] ?? [])),
+    );
     return {
       ...common,
+      legend: { ...common.legend, ...lineLegend },
       tooltip: {
         ...common.tooltip,
         trigger: "item",
@@ -56,7 +64,8 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
         nameLocation: "middle",
         nameGap: 26,
         nameTextStyle: { color: text },
-        axisLabel: { color: text, hideOverlap: true, showMaxLabel: false, formatter: (value: number) => threeDigits(value) },
+        axisTick: { customValues: ticks },
+        axisLabel: { color: text, hideOverlap: true, customValues: ticks, formatter: (value: number) => value.toLocaleString("en-US", { maximumSignificantDigits: 4 }) },
       } as never,
       yAxis: { ...valueAxis("% of requests", dark), max: 100 },
       grid: { left: 12, right: 18, top: 74, bottom: 26, containLabel: true },
@@ -64,12 +73,12 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
         type: "line",
         step: "end",
         name: stage,
-        data: cdf(requests, place),
+        data: steps[at] ?? [],
         symbol: stageShape(at),
         symbolSize: 5,
         showSymbol: requests.length < 30,
         color: stageColour(at, dark),
-        lineStyle: { width: 1.8, type: at >= CYCLE.length ? "dashed" : "solid" },
+        lineStyle: { width: 1.8, type: stageDash(at) },
       })),
     };
   }, [title, place, unit, stages, dark]);

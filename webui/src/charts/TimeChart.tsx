@@ -7,7 +7,7 @@ import { series } from "../live/history";
 import type { History } from "../live/types";
 import { threeDigits } from "../numbers";
 import { bandArea } from "./bands";
-import { base, timeAxis, valueAxis } from "./base";
+import { base, lineLegend, timeAxis, valueAxis } from "./base";
 import { Chart } from "./Chart";
 import { colour, look, type Colour } from "./palette";
 
@@ -75,7 +75,7 @@ export function timeOption({ title, unit, lines, history, dark, mark }: TimeChar
   const common = base(title, dark);
   return {
     ...common,
-    legend: { ...common.legend, data: lines.map(({ name }) => name) },
+    legend: { ...common.legend, ...lineLegend, data: lines.map(({ name }) => name) },
     tooltip: {
       ...common.tooltip,
       trigger: "axis",

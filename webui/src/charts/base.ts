@@ -2,6 +2,7 @@
 
 import type { EChartsOption } from "echarts";
 
+import { SAVED_AS } from "./echarts";
 import { FONT, look } from "./palette";
 
 const clock = (ms: number) => new Date(ms).toLocaleTimeString("en-GB");
@@ -47,7 +48,7 @@ export function base(title: string, dark: boolean): EChartsOption {
       iconStyle: { borderColor: axis },
       feature: {
         dataZoom: { yAxisIndex: "none", title: { zoom: "Zoom", back: "Back" } },
-        saveAsImage: { title: "PNG", name: title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-"), backgroundColor: ground },
+        saveAsImage: { title: SAVED_AS, name: title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-"), backgroundColor: ground },
       },
     },
   };
@@ -67,6 +68,37 @@ export function valueAxis(name: string, dark: boolean) {
     splitLine: { lineStyle: { color: split } },
   };
 }
+
+/** From this ratio of greatest to least on, the steps of a log axis are those of a decade; below, they are even. */
+const EVEN_BELOW = 4;
+/** What is labelled in each decade, by how many decades there are to label. */
+const STEPS: [number, number[]][] = [
+  [1, [1, 1.5, 2, 3, 4, 5, 7]],
+  [2.2, [1, 2, 5]],
+  [4, [1, 3]],
+  [Infinity, [1]],
+];
+
+/** The values that a log axis labels: some five of them, whatever the range; ECharts has powers of ten only. */
+export function logTicks(least: number, greatest: number): number[] {
+  if (!(least > 0) || !(greatest > least)) return least === greatest ? [least] : [];
+  const within = (value: number) => value >= least && value <= greatest;
+  if (greatest / least < EVEN_BELOW) {
+    const size = 10 ** Math.floor(Math.log10((greatest - least) / 4));
+    const step = size * ([1, 2, 5, 10].find((part) => part * size >= (greatest - least) / 4) ?? 10);
+    const first = Math.ceil(least / step);
+    return Array.from({ length: 6 }, (_, at) => Number(((first + at) * step).toPrecision(12))).filter(within);
+  }
+  const decades = Math.log10(greatest / least);
+  const steps = STEPS.find(([most]) => decades <= most)?.[1] ?? [1];
+  const first = Math.floor(Math.log10(least));
+  return Array.from({ length: Math.ceil(decades) + 2 }, (_, at) => 10 ** (first + at))
+    .flatMap((decade) => steps.map((part) => Number((part * decade).toPrecision(12))))
+    .filter(within);
+}
+
+/** A legend of lines shows how each is dashed, which a mark upon it would hide. */
+export const lineLegend = { itemStyle: { opacity: 0 }, itemWidth: 28 };
 
 export function timeAxis(fromMs: number, untilMs: number, dark: boolean) {
   const { text, axis } = look(dark);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 
 import type { History } from "../live/types";
 import { extents } from "./bands";
+import { logTicks } from "./base";
 import { cdf, E2E, TTFT } from "./Distributions";
 import { heatCells, heatColour, heightLabel } from "./HeatMap";
 
@@ -51,4 +52,17 @@ test("gaps of nothing share the lowest row", () => {
 
 test("the lowest row's label says that less is in it, and nothing stands below", () => {
   expect([0.05, 0.1, 1, 10_000].map(heightLabel)).toEqual(["", "≤ 0.1", "1", "10,000"]);
+});
+
+test.each([
+  [268, 13_600, [500, 1000, 2000, 5000, 10_000]],
+  [23.5, 118, [30, 40, 50, 70, 100]],
+  [20, 22.1, [20, 21, 22]],
+  [9.98, 10.07, [10, 10.05]],
+  [0.4, 900, [1, 3, 10, 30, 100, 300]],
+  [1, 1e6, [1, 10, 100, 1000, 10_000, 100_000, 1_000_000]],
+  [7, 7, [7]],
+  [Infinity, -Infinity, []],
+])("a log axis from %f to %f has labels", (least, greatest, ticks) => {
+  expect(logTicks(least, greatest)).toEqual(ticks);
 });

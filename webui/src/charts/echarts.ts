@@ -29,4 +29,7 @@ echarts.use([
   TooltipComponent,
 ]);
 
+/** What the toolbox saves: pixels here; the report draws, and saves, SVG. */
+export const SAVED_AS = "PNG";
+
 export { echarts };

@@ -40,9 +40,10 @@ export type Colour = keyof typeof ON_LIGHT;
 export const colour = (name: Colour, dark: boolean) => (dark ? ON_DARK : ON_LIGHT)[name];
 
 export const CYCLE: Colour[] = ["blue", "orange", "green", "red", "purple", "grey"];
-/** With the sixth colour used up, the mark's shape tells stages apart. */
+/** Beside the colour, a mark's shape tells stages apart; with the sixth colour used up, a line's dashes do. */
 export const SHAPES = ["circle", "triangle", "rect", "diamond"] as const;
+export const DASHES: ("solid" | "dashed" | "dotted" | number[])[] = ["solid", "dashed", "dotted", [9, 3, 2, 3]];
 
 /** Cividis, from few to many: even in brightness for every kind of sight. */
 export const HEAT_LIGHT = ["#f4f1d0", "#e5cf62", "#b9a86f", "#848079", "#4a5a76", "#00204d"];
-export const HEAT_DARK = ["#16233f", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"];
+export const HEAT_DARK = ["#22365f", "#3d5484", "#666970", "#958f78", "#cbba69", "#ffea46"];

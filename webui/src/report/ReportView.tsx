@@ -3,7 +3,6 @@
 import { Alert, Box, Paper, Typography } from "@mui/material";
 
 import { Charts } from "../charts/Charts";
-import type { StageRow } from "../live/types";
 import { FailureTable, OutcomeTable } from "../tables/Outcomes";
 import { Plain } from "../tables/Plain";
 import { StageTable } from "../tables/StageTable";
@@ -26,9 +25,6 @@ const CURVES = [
   { title: "TTFT against throughput", of: [...TTFT] },
   { title: "TPOT against throughput", of: [...TPOT] },
 ];
-
-/** What is outside of the measured windows is shown, not judged. */
-const unjudged = (row: StageRow): StageRow => ({ ...row, verdict: null, slo: [], meets_slo: null, best: false });
 
 function Head({ report }: { report: Report }) {
   const { run } = report.now;
@@ -129,7 +125,7 @@ export function ReportView({ report, dark }: { report: Report; dark: boolean }) 
       )}
       {now.excluded.length > 0 && (
         <Section title="Not in the numbers above: ramp, warm-up, drain">
-          <StageTable now={{ ...now, rows: [], skipped: {}, excluded: now.excluded.map(unjudged) }} withExcluded />
+          <StageTable now={{ ...now, rows: [], skipped: {} }} withExcluded />
         </Section>
       )}
       <Section title="Workers">

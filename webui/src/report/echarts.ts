@@ -39,4 +39,6 @@ function init(element: HTMLElement): core.ECharts {
   return chart;
 }
 
+export const SAVED_AS = "SVG";
+
 export const echarts = { init };

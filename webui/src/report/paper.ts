@@ -18,6 +18,7 @@ export const PAPER = {
     "section > div": { gap: "8px !important" },
     ".charts > div, .columns": { gridTemplateColumns: "repeat(2, minmax(0, 1fr)) !important" },
     ".distributions > div": { gridTemplateColumns: "repeat(3, minmax(0, 1fr)) !important", marginBottom: "8px" },
+    ".distributions > div:last-child": { gridTemplateColumns: "repeat(2, minmax(0, 1fr)) !important" },
     ".new-sheet": { breakBefore: "page" },
     "[role=img], [role=img] > div": { width: "100% !important", height: "auto !important" },
     "[role=img] svg": { position: "static !important", width: "100% !important", height: "auto !important" },

@@ -9,37 +9,37 @@ import { Plain, type Column } from "./Plain";
 import { marked, reader, scheduled, type Read } from "./rows";
 
 type Show = (value: number | string | null) => string;
-/** Title, unit, column, how it is shown. */
-type Shown = [string, string, string, Show];
+/** The heading over neighbours, or none; title, unit, column, how it is shown. */
+type Shown = [string, string, string, string, Show];
 
 const COUNTS: Shown[] = [
-  ["Users", "", "users", count],
-  ["Rate", "req/s", "rate_requested_per_s", threeDigits],
-  ["Window", "s", "window_s", threeDigits],
-  ["Requests", "ok", "requests_ok", count],
-  ["", "failed", "requests_failed", count],
-  ["", "short", "short_outputs", count],
+  ["", "Users", "", "users", count],
+  ["", "Rate", "req/s", "rate_requested_per_s", threeDigits],
+  ["", "Window", "s", "window_s", threeDigits],
+  ["Requests", "ok", "", "requests_ok", count],
+  ["Requests", "failed", "", "requests_failed", count],
+  ["Requests", "short", "", "short_outputs", count],
 ];
 const LATENCIES: Shown[] = [
-  ["TTFT ms", "mean", "ttft_ms_mean", threeDigits],
-  ["", "p50", "ttft_ms_p50", threeDigits],
-  ["", "p99", "ttft_ms_p99", threeDigits],
-  ["TPOT ms", "mean", "tpot_ms_mean", threeDigits],
-  ["", "p50", "tpot_ms_p50", threeDigits],
-  ["", "p99", "tpot_ms_p99", threeDigits],
-  ["ITL ms", "p99", "itl_ms_p99", threeDigits],
-  ["E2E s", "mean", "e2e_ms_mean", seconds],
-  ["", "p99", "e2e_ms_p99", seconds],
+  ["TTFT ms", "mean", "", "ttft_ms_mean", threeDigits],
+  ["TTFT ms", "p50", "", "ttft_ms_p50", threeDigits],
+  ["TTFT ms", "p99", "", "ttft_ms_p99", threeDigits],
+  ["TPOT ms", "mean", "", "tpot_ms_mean", threeDigits],
+  ["TPOT ms", "p50", "", "tpot_ms_p50", threeDigits],
+  ["TPOT ms", "p99", "", "tpot_ms_p99", threeDigits],
+  ["ITL ms", "p99", "", "itl_ms_p99", threeDigits],
+  ["E2E s", "mean", "", "e2e_ms_mean", seconds],
+  ["E2E s", "p99", "", "e2e_ms_p99", seconds],
 ];
 const RATES: Shown[] = [
-  ["req/s", "ok", "request_throughput_per_s", threeDigits],
-  ["tok/s", "output", "output_tok_per_s", threeDigits],
-  ["", "input", "input_tok_per_s", threeDigits],
-  ["In flight", "mean", "concurrency_mean", threeDigits],
+  ["req/s", "ok", "", "request_throughput_per_s", threeDigits],
+  ["tok/s", "output", "", "output_tok_per_s", threeDigits],
+  ["tok/s", "input", "", "input_tok_per_s", threeDigits],
+  ["", "In flight", "mean", "concurrency_mean", threeDigits],
 ];
 const GOODPUT: Shown[] = [
-  ["Goodput", "req/s", "goodput_per_s", threeDigits],
-  ["", "share", "attainment_ratio", percent],
+  ["Goodput", "req/s", "", "goodput_per_s", threeDigits],
+  ["Goodput", "share", "", "attainment_ratio", percent],
 ];
 
 /** Columns that are left out where no row has more than this to say. */
@@ -68,16 +68,18 @@ export function linesOf(rows: StageRow[], read: Read): Line[] {
   });
 }
 
-/** Stages stand before their names, as the eye expects; the file has them behind. */
-function stageFirst(rows: StageRow[]): StageRow[] {
-  const stages = [...new Set(rows.map(({ stage }) => stage))];
-  return stages.flatMap((stage) => {
-    const own = rows.filter((row) => row.stage === stage);
-    return [...own.filter(({ name }) => name === "all"), ...own.filter(({ name }) => name !== "all")];
+/** Stages stand before their names, as the eye expects; the file has them behind. What was not measured is not judged. */
+function inOrder(measured: StageRow[], excluded: StageRow[]): StageRow[] {
+  const unjudged = excluded.map((row): StageRow => ({ ...row, verdict: null, slo: [], meets_slo: null, best: false }));
+  const all = [...measured, ...unjudged];
+  const windows = [...new Set(all.map(({ stage }) => stage))].flatMap((stage) => {
+    const own = all.filter((row) => row.stage === stage);
+    return [...new Set(own.map(({ phase }) => phase))].map((phase) => own.filter((row) => row.phase === phase));
   });
+  return windows.flatMap((own) => [...own.filter(({ name }) => name === "all"), ...own.filter(({ name }) => name !== "all")]);
 }
 
-function cellOf(read: Read, [, , column, show]: Shown, line: Line): string {
+function cellOf(read: Read, [, , , column, show]: Shown, line: Line): string {
   if (!line.fromSchedule) return marked(show(read(line.row, column)), read, line.row, column, FEW);
   const from = scheduled(column);
   return from === column ? "" : marked(show(read(line.row, from)), read, line.row, from, FEW);
@@ -86,7 +88,7 @@ function cellOf(read: Read, [, , column, show]: Shown, line: Line): string {
 function label(line: Line) {
   const text = line.fromSchedule ? "from schedule" : line.part ? line.row.name : line.row.stage;
   return (
-    <Box component="span" sx={{ pl: line.part ? 2 : 0, color: line.part ? "text.secondary" : "inherit" }}>
+    <Box component="span" sx={{ pl: line.part ? 1 : 0, color: line.part ? "text.secondary" : "inherit" }}>
       {text}
     </Box>
   );
@@ -94,11 +96,11 @@ function label(line: Line) {
 
 export function StageTable({ now, withExcluded = false }: { now: Now; withExcluded?: boolean }) {
   const read = reader(now.columns);
-  const all = [...stageFirst(now.rows), ...(withExcluded ? now.excluded : [])];
+  const all = inOrder(now.rows, withExcluded ? now.excluded : []);
   const lines = linesOf(all, read);
   const hasAny = (column: string) => all.some((row) => read(row, column) !== null && read(row, column) !== OPTIONAL[column]);
   const shown = [...COUNTS, ...LATENCIES, ...RATES, ...GOODPUT].filter(
-    ([, , column]) => !(column in OPTIONAL) || hasAny(column),
+    ([, , , column]) => !(column in OPTIONAL) || hasAny(column),
   );
   const columns: Column<Line>[] = [
     { title: "Stage", cell: label, left: true },
@@ -108,13 +110,14 @@ export function StageTable({ now, withExcluded = false }: { now: Now; withExclud
       ? [{ title: "SLO", left: true, cell: ({ row, part }: Line) => (part ? "" : <Slo best={row.best} clauses={row.slo} />) }]
       : []),
     ...shown.map((column): Column<Line> => ({
-      title: column[0],
-      unit: column[1],
-      help: now.formulas[column[2]]?.formula,
+      group: column[0],
+      title: column[1],
+      unit: column[2],
+      help: now.formulas[column[3]]?.formula,
       cell: (line) => cellOf(read, column, line),
     })),
     ...(all.some((row) => row.tok_per_s_per_gpu !== null)
-      ? [{ title: "per GPU", unit: "tok/s", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.tok_per_s_per_gpu)) }]
+      ? [{ title: "Per GPU", unit: "tok/s", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.tok_per_s_per_gpu)) }]
       : []),
     ...(all.some((row) => row.cost_per_million_tokens !== null)
       ? [{ title: "Cost", unit: "per M tok", cell: ({ row, part }: Line) => (part ? "" : threeDigits(row.cost_per_million_tokens)) }]

@@ -10,17 +10,29 @@ interface File {
   bytes: number;
 }
 
+const REFRESH_MS = 5000;
+/** Written last, some seconds after the end. */
+const LAST = "report.html";
+
 export function Downloads({ state }: { state: string }) {
   const [files, setFiles] = useState<File[]>([]);
   useEffect(() => {
     const abort = new AbortController();
-    fetch("llm/files", { signal: abort.signal })
-      .then(async (response) => {
-        if (response.ok) setFiles((await response.json()) as File[]);
-      })
-      .catch(() => undefined); // the refresh of the page tells that the master does not answer
+    let timer = 0;
+    const refresh = async () => {
+      let known: File[] = [];
+      try {
+        const response = await fetch("llm/files", { signal: abort.signal });
+        if (response.ok) setFiles((known = (await response.json()) as File[]));
+      } catch {
+        if (abort.signal.aborted) return; // the refresh of the page tells that the master does not answer
+      }
+      if (!known.some(({ name }) => name === LAST)) timer = window.setTimeout(() => void refresh(), REFRESH_MS);
+    };
+    void refresh();
     return () => {
       abort.abort();
+      window.clearTimeout(timer);
     };
   }, [state]);
   if (files.length === 0) return <Typography color="text.secondary">No file yet.</Typography>;
