@@ -115,7 +115,7 @@ class SwarmCheck:
     def _refusal(self, problems: list[str]) -> Response | None:
         if not problems:
             return None
-        answer: Response = jsonify({"success": False, "message": "; ".join(problems), "host": self._environment.host})
+        answer: Response = jsonify({"success": False, "message": "\n".join(problems), "host": self._environment.host})
         return answer
 
 

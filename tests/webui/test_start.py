@@ -58,6 +58,8 @@ def test_page_begins_without_a_host_and_the_form_gives_it(tmp_path: Path) -> Non
     with server("--ttft-ms", "5", "--itl-ms", "1") as host, locust(*FLAGS, "--llm-out", str(tmp_path)) as url:
         refused = posted(f"{url}swarm", host="", **form)
         assert (refused["success"], refused["message"]) == (False, WITHOUT_HOST)
+        lines = posted(f"{url}swarm", host="", llm_warmup="many", **form)["message"].split("\n")
+        assert [line.partition(":")[0] for line in lines] == ["--llm-warmup", "--host"], "a line for each problem"
         begun = posted(f"{url}swarm", host=host, llm_requests="6", **form)
         assert begun["success"], begun
         summary = tmp_path / "latest" / "summary.json"
