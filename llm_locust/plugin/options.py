@@ -85,8 +85,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("--llm-api-key-file", "api_key_file", values.text, None,
            "File whose first line is the API key. Default: none.", "FILE", form=False),
     Option("--llm-header", "headers", values.header, (),
-           'Header sent with each request, as "Name: value"; may be repeated. Values are masked in reports. '
-           "Default: none.", "HEADER", "list", form=False),
+           'Header sent with each request, as "Name: value"; may be repeated. Values are masked in reports; '
+           "a master sends them to its workers in clear. Default: none.", "HEADER", "list", form=False),
     Option("--llm-extra-body", "extra_body", values.json_object, {},
            "JSON object merged into each request's body. Default: {}.", "JSON", form=False),
     Option("--llm-stream", "stream", values.switch, True,
