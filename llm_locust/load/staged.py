@@ -121,14 +121,14 @@ class StagedShape(LoadTestShape):
         slo: str = "",
     ) -> Stage:
         """Make one stage under the run's options; a given number of requests ends it, else its hold."""
-        hold_s = None if hold is None else seconds(hold)
+        hold_s = None if hold is None or requests is not None else seconds(hold)
         law = None if rate_per_s is None else arrival_spec(settings)
         return Stage(
             label=label,
             users=users,
             rate_per_s=rate_per_s,
             arrivals=law,
-            hold_s=None if requests is not None else hold_s,
+            hold_s=hold_s,
             requests=requests,
             warmup=warmup_of(settings, self.warmup),
             spread_s=spread_s(settings, users, hold_s) if law is None else 0.0,

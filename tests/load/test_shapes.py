@@ -228,6 +228,14 @@ def test_number_of_requests_ends_a_level_instead_of_its_hold() -> None:
     assert [(s.requests, s.hold_s) for s in Counted().plan(options(hold_s=9.0))] == [(None, 9.0)] * 2
 
 
+def test_users_of_a_level_that_ends_by_requests_start_ten_a_second() -> None:
+    """The hold that it does not have is no measure of its ramp: 4 requests must not follow 30 s of others."""
+    counted = ConcurrencySteps().plan(options(levels=[2, 64], requests=[Count(4)]))
+    assert [(stage.spread_s, stage.hold_s) for stage in counted] == [(0.2, None), (6.4, None)]
+    held = ConcurrencySteps().plan(options(levels=[2, 64]))
+    assert [(stage.spread_s, stage.hold_s) for stage in held] == [(30.0, 300.0)] * 2
+
+
 @pytest.mark.parametrize(
     ("shape", "given", "says"),
     [
