@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from collections.abc import Iterator
@@ -122,6 +123,23 @@ def test_name_of_the_row_over_all_names_is_no_request_s(mock: MockProcess) -> No
     close(seen)
     assert [record.name for record in seen.around.collector.records] == ["all (name)", "All"]
     assert [event["name"] for event in seen.events] == ["all (name)", "All"]
+
+
+def test_request_leaves_nothing_for_the_collector(mock: MockProcess) -> None:
+    """Old objects are not looked through while a run is on: a night of requests must not need it."""
+    seen = client_for(options_for(mock))
+    for _ in range(3):  # what is made once
+        seen.client.chat("Hi", output_tokens=2)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            seen.client.chat("Hi", output_tokens=2)
+        unreachable = gc.collect()
+    finally:
+        gc.enable()
+    close(seen)
+    assert unreachable == 0
 
 
 def test_conversation_text_and_token_ids_can_be_asked(mock: MockProcess) -> None:
