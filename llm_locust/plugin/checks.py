@@ -155,8 +155,9 @@ def _library(settings: Settings) -> tuple[Library | None, list[str]]:
     """Open the prompts that the options name, or say why they cannot be."""
     try:
         library = Library(settings)
-    except PromptError as error:
-        return None, [str(error)]
+    except PromptError as error:  # a wrong tokenizer must not hide wrong prompts: they can be read without one
+        without, problems = _library(msgspec.structs.replace(settings, tokenizer=None))
+        return without, [str(error), *problems]
     try:
         library.of_stage(NOTHING)
     except PromptError as error:

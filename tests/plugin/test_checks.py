@@ -81,6 +81,15 @@ def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPat
     assert [problem.split(",")[0] for problem in problems] == ["--users: 101 users need 201 open files"]
 
 
+def test_wrong_tokenizer_hides_no_wrong_prompts(tmp_path: Path) -> None:
+    """Both are named at once, those of a shape's stage too."""
+    wrong = {"tokenizer": "nosuch", "out": str(tmp_path)}
+    problems = start_problems(_settings(prompts="lines:/nowhere", **wrong), [LLMUser], None)
+    assert [problem.partition(":")[0] for problem in problems] == ["--llm-tokenizer", "--llm-prompts"]
+    problems = start_problems(_settings(shape="TraceReplay", **wrong), [LLMUser], shape_named("TraceReplay", []))
+    assert [problem.partition(":")[0] for problem in problems] == ["--llm-tokenizer", "--llm-prompts"]
+
+
 def test_folder_of_the_runs_has_room(tmp_path: Path) -> None:
     """A disk that is all but full is told before the load, not by a run whose files are empty."""
     found = _settings(out=str(tmp_path / "reports"))
