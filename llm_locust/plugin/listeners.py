@@ -43,7 +43,7 @@ from .local import LocalTeam
 from .master import MasterTeam
 from .settings import Settings
 from .state import LLM
-from .swarm import SwarmCheck
+from .swarm import PICKED, SwarmCheck
 from .team import Team
 from .web import Board, register
 from .worker import Worker
@@ -139,11 +139,17 @@ def _shape_names(environment: Any) -> list[str]:
 
 
 def _choose_shape(environment: Any, found: Settings) -> list[str]:
-    """Set the shape that `--llm-shape` names; with the class picker Locust would drop it silently (2.47)."""
+    """Set the shape that `--llm-shape` names.
+
+    With the class picker Locust would drop it silently (2.47): there every shape stands among those to be picked.
+    """
     own = list((environment.available_shape_classes or {}).values())
     if environment.parsed_options.class_picker:
         if "shape" in found.given:
-            return ["--llm-shape: with --class-picker the shape is chosen in the page; leave the option out"]
+            return [f"--llm-shape: {PICKED}"]
+        known = environment.available_shape_classes or {}
+        others = {name: shape_named(name, own) for name in _shape_names(environment) if name not in known}
+        environment.available_shape_classes = {**known, **others}
         return []
     if "shape" not in found.given:
         return []

@@ -24,6 +24,7 @@ from .lead import Lead
 from .options import BY_DEST
 from .settings import Settings
 
+PICKED = "with --class-picker the shape is chosen in the page, under Shape Class; leave the option out"
 LAST_RUN_STEP_S = 0.1
 LAST_RUN_STEPS = 50
 """A shape sees the end of its run at its next tick, within a second."""
@@ -84,8 +85,8 @@ class SwarmCheck:
             return
         form = request.form.copy()
         shapes = {id(shape): name for name, shape in (environment.available_shape_classes or {}).items()}
-        if environment.shape_class is not None:
-            form["shape_class"] = shapes[id(environment.shape_class)]
+        if name := shapes.get(id(environment.shape_class)):
+            form["shape_class"] = name
         if not form.getlist("user_classes"):
             form.setlist("user_classes", [found.__name__ for found in environment.user_classes])
         request.form = ImmutableMultiDict(form)
@@ -104,6 +105,8 @@ class SwarmCheck:
         environment = self._environment
         own = environment.available_shape_classes or {}
         if environment.parsed_options.class_picker:
+            if "shape" in found.given:
+                raise ValueError(PICKED)
             shape = own.get(request.form.get("shape_class", "Default"))
         elif "shape" not in found.given:
             shape = next(iter(own.values()), None)

@@ -183,8 +183,6 @@ class Other(FakeUser):
 
 class Few(ConcurrencySteps):
     levels = (1,)
-    requests = 2
-    warmup = 0
 
 
 class Held(MixedLoad):
@@ -193,16 +191,21 @@ class Held(MixedLoad):
 
 
 def test_class_picker_chooses_shape_and_classes_for_a_run_and_its_edits(lab: Lab) -> None:
-    """A run of another shape right behind one that has ended; an edit, whose form says neither, keeps both.
+    """A shape of the suite, then one of the locustfile's right behind it; an edit, whose form says neither, keeps both.
 
     The repeat has the shape, the class, and begins at once.
     """
     file = lab.folder / "picked.py"
     file.write_text(PICKED)
     page = Page(lab, "--class-picker", forked=True, file=file, env={"FAKE_STREAM_S": "0.05"})
-    assert page.swarm(shape_class="Few", user_classes="Other")["success"]
+    assert {"Few", "Held", "FullPlan", "Soak"} <= set(re.findall(r"\w+", page.get("/")))
+    refused = page.swarm(shape_class="Few", user_classes="Other", llm_shape="soak")
+    assert refused["message"].startswith("--llm-shape: with --class-picker the shape is chosen in the page")
+    given = {"llm_levels": "1", "llm_requests": "2", "llm_warmup": "0"}
+    assert page.swarm(shape_class="ConcurrencySteps", user_classes="Other", **given)["success"]
     until(lambda: page.now()[0] == "stopped" and _has_runs(lab, 1), 40, lambda: page.locust.output)
-    assert page.swarm(shape_class="Held", user_classes="Other", user_count="4")["success"]
+    nothing = dict.fromkeys(given, "")
+    assert page.swarm(shape_class="Held", user_classes="Other", user_count="4", **nothing)["success"]
     until(partial(_has_runs, lab, 2), 20, lambda: page.locust.output)
     until(lambda: page.now()[1] == 4, 20, lambda: page.locust.output)
     time.sleep(3)
