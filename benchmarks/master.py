@@ -37,6 +37,7 @@ E2E_S = 4.0
 REFRESH_S = 2.0
 """How often the page asks (webui/src/live/useLive.ts), and Locust's own beside it."""
 START_LIMIT_S, END_LIMIT_S = 180.0, 120.0
+MOST_LINES = 20
 MOST_CPU_RATIO, MOST_BYTES = 0.50, 500e6
 """What is asked for at 200 workers, 20 stages, 5 names."""
 
@@ -155,8 +156,14 @@ def started(
         )
         raise_priority(master.pid)
         simulator = subprocess.Popen(
-            pinned(simulation, SERVER_CORE), cwd=ROOT, env=environment, stdout=workers_log, stderr=workers_log
+            pinned(simulation, SERVER_CORE),
+            cwd=ROOT,
+            env=environment,
+            stdout=workers_log,
+            stderr=workers_log,
+            start_new_session=True,
         )
+        raise_priority(simulator.pid)
         try:
             yield master, simulator, f"http://127.0.0.1:{web_port}"
         finally:
@@ -188,9 +195,10 @@ def wait_for_last_stage(case: Case, url: str, master: subprocess.Popen[bytes], f
 
 
 def words(folder: Path) -> str:
-    """Return what master and workers logged beside their tables, the last of it."""
+    """Return what master and workers logged beside their tables: how it began to go wrong, and how it ended."""
     lines = [line for name in ("master", "workers") for line in (folder / f"{name}.log").read_text().splitlines()]
-    return "\n".join([line for line in lines if "/WARNING/" in line or "/ERROR/" in line or "llm-locust" in line][-30:])
+    told = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "missing", "llm-locust"))]
+    return "\n".join([*told[:MOST_LINES], *told[MOST_LINES:][-MOST_LINES:]])
 
 
 def observe(case: Case, window_s: float, url: str, master: subprocess.Popen[bytes]) -> dict[str, Any]:
