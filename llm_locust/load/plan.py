@@ -138,8 +138,12 @@ def arrival_spec(settings: PlanSettings) -> ArrivalSpec:
 
 def stage_problems(stages: Sequence[Stage]) -> Iterator[str]:
     """Name what no stage may be, each as one sentence with its arithmetic."""
+    if not stages:
+        yield "the plan has no stage"
     for stage in stages:
         name = f"stage {stage.label}"
+        if not stage.label:
+            yield "a stage has no label; its rows are found by it"
         if stage.label == RUN:
             yield f"{name}: the row over all stages is called so; choose another label"
         if stage.users < 1:

@@ -182,6 +182,8 @@ class Soak(StagedShape):
         require_rates(settings, (rate,))
         total_s = settings.run_time_s or seconds(hold_of(settings, self.hold))
         row_s = seconds(self.row) if self.row is not None else (3600.0 if total_s >= SOAK_LONG_S else 600.0)
+        if row_s <= 0:
+            raise ValueError(f"row {self.row}: it must be longer than 0 s")
         count = max(int(total_s // row_s), 1)
         width = len(str(count))
         holds_s = [row_s] * (count - 1) + [total_s - row_s * (count - 1)]

@@ -5,8 +5,11 @@ Knows no sockets and no clock; the conductor that the plugin gives it does the w
 
 from __future__ import annotations
 
+import logging
+import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -26,6 +29,8 @@ from llm_locust.load.plan import (
     stage_problems,
 )
 from llm_locust.load.stage import Stage, Warmup
+
+logger = logging.getLogger(__name__)
 
 Duration = str | float
 """Seconds, or a text like 90s, 5m, 1h30m."""
@@ -80,6 +85,11 @@ class StagedShape(LoadTestShape):
             stages = self.stages(settings)
         except ValueError as error:
             return [*problems, f"{self.name()}: {error}"]
+        except Exception as error:  # a shape of one's own is anybody's code, its attributes are anything
+            logger.debug("%s gives no plan", self.name(), exc_info=True)
+            return [*problems, f"{self.name()}: {_told(error)}"]
+        if not isinstance(stages, Sequence) or not all(isinstance(stage, Stage) for stage in stages):
+            return [*problems, f"{self.name()}: `stages` gives a list of what `self.stage(…)` makes, not {stages!r}"]
         problems += [*stage_problems(stages), *slo_problems(stages)]
         least_s = least_duration_s(stages)
         if "run_time_s" not in self.takes and settings.run_time_s is not None and settings.run_time_s < least_s:
@@ -150,6 +160,8 @@ class StagedShape(LoadTestShape):
             return None
         counts: Sequence[Count | int] = settings.requests or ()
         if not counts and self.requests is not None:
+            if isinstance(self.requests, str):
+                raise ValueError(f"requests '{self.requests}': they are a number, or a tuple of one a stage")
             counts = [self.requests] if isinstance(self.requests, int) else self.requests
         if not counts:
             return None
@@ -191,6 +203,8 @@ def length_of(settings: PlanSettings, field: str, own: str | int) -> str:
 
 def require_levels(levels: Sequence[int]) -> None:
     """Refuse levels that are no users, or stand there twice."""
+    if isinstance(levels, str) or not isinstance(levels, Sequence):
+        raise ValueError(f"levels {levels!r}: they are a tuple of users, as (8, 16, 32)")
     wrong = [level for level in levels if not isinstance(level, int) or level < 1]
     if wrong or not levels:
         raise ValueError(f"levels {tuple(levels)}: each must be a whole number of users, at least 1")
@@ -200,6 +214,8 @@ def require_levels(levels: Sequence[int]) -> None:
 
 def require_rates(settings: PlanSettings, rates: Sequence[float]) -> None:
     """Refuse rates that are none, and the law that knows no rate."""
+    if isinstance(rates, str) or not isinstance(rates, Sequence):
+        raise ValueError(f"rates {rates!r}: they are a tuple of requests a second, as (2, 5, 10)")
     if not rates or any(rate <= 0 for rate in rates):
         raise ValueError(f"rates {tuple(rates)}: each must be above 0")
     if settings.arrivals.law == "trace":
@@ -210,6 +226,12 @@ def running_through(rows: Sequence[Stage]) -> list[Stage]:
     """Let the rows follow each other without a pause."""
     first, *rest = rows
     return [first, *(msgspec.structs.replace(row, through=True, spread_s=0.0) for row in rest)]
+
+
+def _told(error: Exception) -> str:
+    """Say what a shape raised, and where in its file."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
 
 def _with_unique_labels(stages: Iterable[Stage]) -> list[Stage]:

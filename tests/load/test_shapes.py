@@ -321,6 +321,32 @@ def test_wrong_class_attribute_is_told_at_start() -> None:
     assert "'5 bananas' is not a duration" in Timeless().problems(options())[0]
 
 
+@pytest.mark.parametrize(
+    ("shape", "attributes", "says"),
+    [
+        (ConcurrencySteps, {"levels": 8}, "Mine: levels 8: they are a tuple of users"),
+        (ConcurrencySteps, {"levels": "8,16"}, "Mine: levels '8,16': they are a tuple of users"),
+        (RateSteps, {"rates": 5}, "Mine: rates 5: they are a tuple of requests a second"),
+        (ConcurrencySteps, {"requests": "2x"}, "Mine: requests '2x': they are a number, or a tuple"),
+        (Soak, {"row": 0}, "Mine: row 0: it must be longer than 0 s"),
+        (Soak, {"rate": "8"}, "Mine: TypeError: "),
+        (StagedShape, {"stages": lambda self, settings: []}, "the plan has no stage"),
+        (StagedShape, {"stages": lambda self, settings: [self.stage(settings, "", 1, hold=9)]}, "a stage has no label"),
+        (
+            StagedShape,
+            {"stages": lambda self, settings: 1 / 0},
+            "Mine: ZeroDivisionError: division by zero (test_shapes",
+        ),
+    ],
+)
+def test_whatever_an_own_shape_says_wrong_is_one_sentence(
+    shape: type[StagedShape], attributes: dict[str, object], says: str
+) -> None:
+    """No traceback at start, and nothing runs."""
+    (problem,) = type("Mine", (shape,), attributes)().problems(options())
+    assert problem.startswith(says)
+
+
 def test_every_shape_has_a_sound_plan_by_default() -> None:
     """Whole users, labels of their own, an end; no shape is run by importing it, all keep Locust's options."""
     for shape in SHAPES:
