@@ -23,6 +23,7 @@ from llm_locust.load.staged import (
     StagedShape,
     hold_of,
     length_of,
+    owner_of,
     require_levels,
     require_rates,
     running_through,
@@ -158,7 +159,7 @@ class FullPlan(StagedShape):
         classes = type(self).__mro__
         own = {name for cls in classes[: classes.index(FullPlan)] for name in vars(cls)} - _OF_THE_PLAN
         suites = {*SHAPES, _PublishedRates, StagedShape}
-        taken = {name: getattr(self, name) for name in own if _owner(part, name) in suites}
+        taken = {name: getattr(self, name) for name in own if owner_of(part, name) in suites}
         made: type[StagedShape] = type(part.__name__, (part,), taken)
         return made()
 
@@ -313,11 +314,6 @@ class TraceReplay(StagedShape):
 
 
 _OF_THE_PLAN = {"parts", "takes", "varies", "stages", "abstract"}
-
-
-def _owner(shape: type[StagedShape], name: str) -> type | None:
-    """Find the class from which a shape has an attribute."""
-    return next((cls for cls in shape.__mro__ if name in vars(cls)), None)
 
 
 SHAPES: tuple[type[StagedShape], ...] = (

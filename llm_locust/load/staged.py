@@ -171,6 +171,11 @@ class StagedShape(LoadTestShape):
         return count if isinstance(count, int) else count.total(users)
 
 
+def owner_of(shape: type[StagedShape], name: str) -> type | None:
+    """Find the class from which a shape has an attribute."""
+    return next((cls for cls in shape.__mro__ if name in vars(cls)), None)
+
+
 def seconds(value: Duration) -> float:
     """Read a duration of a class attribute; ValueError where it is none."""
     if not isinstance(value, str):

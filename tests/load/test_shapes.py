@@ -330,6 +330,8 @@ def test_wrong_class_attribute_is_told_at_start() -> None:
         (ConcurrencySteps, {"requests": "2x"}, "Mine: requests '2x': they are a number, or a tuple"),
         (Soak, {"row": 0}, "Mine: row 0: it must be longer than 0 s"),
         (Soak, {"rate": "8"}, "Mine: TypeError: "),
+        (StagedShape, {"stages": lambda self, settings: None}, "Mine: `stages` gives a list of what"),
+        (StagedShape, {"stages": lambda self, settings: [{}]}, "Mine: `stages` gives a list of what"),
         (StagedShape, {"stages": lambda self, settings: []}, "the plan has no stage"),
         (StagedShape, {"stages": lambda self, settings: [self.stage(settings, "", 1, hold=9)]}, "a stage has no label"),
         (
