@@ -18,6 +18,7 @@ from locust import LoadTestShape
 from locust.runners import MasterRunner
 
 from llm_locust.load.arrivals import trace_instants_ns
+from llm_locust.load.class_checks import class_problems
 from llm_locust.load.plan import OPEN_LOOP_USERS, plain_stage
 from llm_locust.load.shape_names import find_shape
 from llm_locust.load.stage import Stage
@@ -47,6 +48,8 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
     classes = llm_classes(user_classes)
     if not classes:
         return []
+    if of_classes := [problem for owner in classes for problem in class_problems(owner)]:
+        return of_classes  # what they say of themselves is read below
     library, of_prompts = _library(settings)
     problems = [*_dialect(settings, classes), *_users(settings), *of_prompts]
     problems += _token_ids(settings, classes)

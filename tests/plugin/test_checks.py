@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from llm_locust.load.conversation import ConversationUser
 from llm_locust.load.shapes import ConcurrencySteps
 from llm_locust.load.users import LLMUser
 from llm_locust.plugin.checks import (
@@ -21,6 +22,7 @@ from llm_locust.plugin.checks import (
     start_problems,
 )
 from llm_locust.plugin.settings import from_raw
+from llm_locust.prompts import synthetic
 
 
 def _settings(**raw: Any) -> Any:
@@ -70,6 +72,31 @@ def test_prompts_of_a_shape_are_there_before_the_load() -> None:
     ]
     (problem,) = start_problems(_settings(), [LLMUser], Backwards())
     assert problem == "prompts of stage users-2: '9-3' runs backwards: write 3-9"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        (
+            {"prompts": "jsonl:a.jsonl"},
+            "prompts of Mine: 'jsonl:a.jsonl' is a text; open it: prompts = open_prompts(",
+        ),
+        ({"prompts": 5}, "prompts of Mine: 5 has no prompt(index)"),
+        ({"dialect": "openai"}, "dialect of Mine: no dialect 'openai'; there are "),
+        ({"name": 5}, "name of Mine: 5 is no text"),
+        ({"slo": 5}, "slo of Mine: 5 is no text"),
+        ({"host": "localhost:80"}, "host of Mine: "),
+        ({"turns": "a"}, "turns of Mine: 'a'; right is a number"),
+        ({"turns": (6, 2)}, "turns of Mine: (6, 2); right is a number"),
+        ({"turns": 0}, "turns of Mine: 0; right is a number"),
+    ],
+)
+def test_wrong_attribute_of_a_class_is_told_before_the_load(attributes: dict[str, Any], says: str) -> None:
+    """One sentence, not an error of every request; what is right is no problem."""
+    (problem,) = start_problems(_settings(), [type("Mine", (ConversationUser,), attributes)], None)
+    assert problem.startswith(says)
+    right = {"turns": 3, "name": "chat", "slo": "ttft p99 < 2s", "host": "http://a:1", "prompts": synthetic(9)}
+    assert start_problems(_settings(), [type("Mine", (ConversationUser,), right)], None) == []
 
 
 def test_process_that_sends_looks_at_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
