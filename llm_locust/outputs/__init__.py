@@ -51,7 +51,7 @@ class Outputs:
         self._requests = AppendFile(directory / "requests.csv")
         self._stages = AppendFile(directory / "stages.csv")
         self._timeline = AppendFile(directory / "timeline.csv")
-        self._written: set[RowKey] = set()
+        self._stage_lines: dict[RowKey, str] = {}
         self._once: dict[str, Callable[[], object]] = self._beside_the_numbers()
 
     def open(self) -> None:
@@ -65,9 +65,9 @@ class Outputs:
         """Write what is new: requests that ended, seconds that are complete, stages that finished."""
         self._take(rows, seconds)
         for row in all_rows(picture.snapshot):
-            if is_finished(row, picture) and row_key(row) not in self._written:
-                self._written.add(row_key(row))
-                self._stages.append(stage_line(self.run.run_id, row, picture))
+            if is_finished(row, picture) and row_key(row) not in self._stage_lines:
+                line = self._stage_lines[row_key(row)] = stage_line(self.run.run_id, row, picture)
+                self._stages.append(line)
         self._flush_files(picture)
 
     def close(
@@ -122,8 +122,13 @@ class Outputs:
         self._once = {name: write for name, write in self._once.items() if not self._disk.attempt(name, write)}
 
     def _write_final_stages(self, picture: Picture) -> None:
-        """Write stages.csv as it is at the end: a late report may have changed lines, the order is that of time."""
-        lines = [STAGES_HEADER, *(stage_line(self.run.run_id, row, picture) for row in all_rows(picture.snapshot))]
+        """Write stages.csv as it is at the end, in the order of time: a late report may have changed lines.
+
+        Stages that were over before a reset are in no picture any more, and keep their lines.
+        """
+        final = {row_key(row): stage_line(self.run.run_id, row, picture) for row in all_rows(picture.snapshot)}
+        before = [line for key, line in self._stage_lines.items() if key not in final]
+        lines = [STAGES_HEADER, *before, *final.values()]
         content = "".join(f"{line}\r\n" for line in lines).encode()
         replace_file(self.directory / "stages.csv", content, durable=True)
 

@@ -248,6 +248,15 @@ def test_stages_csv_when_a_split_stage_ends_after_its_rest(outputs: Outputs, dir
     assert read_stages(directory)["stage"].tolist() == ["8 users", "8 users", "8 users-2", "whole run"]
 
 
+def test_stages_csv_when_the_numbers_were_reset(outputs: Outputs, directory: Path) -> None:
+    """A stage that was over before the reset keeps its lines."""
+    done = StageVerdict(validity=Validity.VALID, finished=True)
+    outputs.open()
+    outputs.flush(picture(FIRST, verdicts={"8 users": done}), [], [])
+    outputs.close(picture(SECOND, excluded=(), verdicts={"64 users": done}), [], [], RunState.FINISHED)
+    assert read_stages(directory)["stage"].tolist() == ["8 users", "8 users", "64 users", "whole run"]
+
+
 def test_stages_csv_when_labels_are_hostile(outputs: Outputs, directory: Path) -> None:
     """A label or a reason is a text, whatever it starts with."""
     evil = replace(FIRST, stage="=1+1")
