@@ -8,7 +8,7 @@ import signal
 import time
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 
 import pytest
 
@@ -114,8 +114,9 @@ def test_edit_in_the_page_splits_the_stage(tmp_path: Path) -> None:
         for stage, rate in (("mixed", 10), ("mixed-2", 20)):
             starts = sorted(float(row["start_epoch_s"]) for row in rows if row["stage"] == stage)
             gaps = [after - before for before, after in pairwise(starts)]
-            print(f"{stage}: {len(starts)} requests, mean gap {fmean(gaps) * 1000:.2f} ms")
-            assert fmean(gaps) == pytest.approx(1 / rate, rel=0.05)
+            # Starts that a busy machine delays come in a bunch, and their gaps are no longer those of the schedule.
+            print(f"{stage}: {len(starts)} requests, median gap {median(gaps) * 1000:.2f} ms")
+            assert median(gaps) == pytest.approx(1 / rate, rel=0.05)
     finally:
         lab.end()
 
