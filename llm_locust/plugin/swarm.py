@@ -73,6 +73,8 @@ class SwarmCheck:
         if problems:
             return self._refusal(problems)
         self._environment.shape_class = shape
+        if not typed.run_time:  # Locust (2.47) keeps that of the run before
+            self._environment.parsed_options.run_time = None
         return None
 
     def _keep_choice(self) -> None:
@@ -130,8 +132,8 @@ def typed_options(parsed: Namespace, form: Mapping[str, str]) -> Namespace:
             setattr(typed, name, text == "true" if isinstance(getattr(typed, name), bool) else text)
     if form.get("host"):
         typed.host = form["host"]
-    if form.get("run_time"):
-        typed.run_time = form["run_time"]
+    if "run_time" in form:
+        typed.run_time = form["run_time"] or None
     if form.get("user_count", "").strip().isdigit():
         typed.num_users = int(form["user_count"])
     return typed

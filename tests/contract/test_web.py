@@ -128,6 +128,18 @@ def test_reset_starts_all_numbers_again(lab: Lab, forked: bool) -> None:
     assert not [reason for reason in summary["verdict"]["reasons"] if "differ" in reason]
 
 
+def test_empty_run_time_of_the_form_is_none(lab: Lab) -> None:
+    """Locust keeps that of the run before where the field is empty; a shape's plan and its end would be made of it."""
+    page = Page(lab, forked=False)
+    assert page.swarm(run_time="2s")["success"]
+    until(lambda: lab.state() == "finished", 20, lambda: page.locust.output)
+    assert page.swarm(run_time="")["success"]
+    page.locust.wait_for("it runs until it is stopped", 10)
+    until(partial(_has_runs, lab, 2), 20, lambda: page.locust.output)
+    assert "run-time" not in (lab.runs[-1] / "run.conf").read_text()
+    page.press("/stop")
+
+
 def test_wrong_form_is_answered_beside_it_with_everything_that_is_wrong(lab: Lab) -> None:
     """Two wrong fields, one message, no test started; a right form starts afterwards."""
     page = Page(lab, forked=False)
