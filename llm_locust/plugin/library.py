@@ -173,7 +173,7 @@ class Library:
         used = self._used(stages, classes)
         return tuple(dict.fromkeys(note for source in used for note in getattr(source, "notes", ())))
 
-    def unused(self, stages: Iterable[Named], classes: Iterable[type[LLMUser]]) -> tuple[str, ...]:
+    def unused(self, stages: Sequence[Named], classes: Iterable[type[LLMUser]]) -> tuple[str, ...]:
         """Say whose own prompts a stage takes the place of, or of their lengths; what an option does needs no word."""
         if "prompts" in self.settings.given:
             return ()
@@ -183,8 +183,10 @@ class Library:
             if owner.prompts is not None and (what := self._replaced(stages, owner.prompts))
         )
 
-    def _replaced(self, stages: Iterable[Named], own: PromptSource) -> str:
+    def _replaced(self, stages: Sequence[Named], own: PromptSource) -> str:
         """Name what the stages replace of a class's prompts; "" where they leave them alone."""
+        if any(stage.prompts for stage in stages):
+            return "prompts"
         left = self.of_stage(NOTHING).of_class(own)
         taken = [source for source in (self.of_stage(stage).of_class(own) for stage in stages) if source != left]
         if any(type(source) is not type(left) and not isinstance(source, WithOutputTokens) for source in taken):

@@ -149,6 +149,9 @@ def test_lengths_of_a_class_are_not_dropped_without_a_word() -> None:
     """A stage that demands others takes their place; the same ones, the usual ones and an option need no word."""
     told = ("the shape's own lengths take the place of those of Own",)
     assert Library(settings_of()).unused([stage(input_tokens="10")], [Own, Bare]) == told
+    assert Library(settings_of()).unused([stage(), stage(prompts="text:x")], [Own]) == (
+        "the shape's own prompts take the place of those of Own",
+    )
     assert Library(settings_of()).unused([stage(input_tokens="300", output_tokens="30")], [Own]) == ()
     assert Library(settings_of()).unused([stage(), stage(**USUAL)], [Own]) == ()
     assert Library(settings_of(input_tokens="10")).unused([stage(input_tokens="10")], [Own]) == ()
