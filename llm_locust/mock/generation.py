@@ -248,7 +248,9 @@ class Generation:
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def _finish(self, last_act: Callable[[], None]) -> None:
-        """All was sent as intended; the last act tells the connection so."""
+        """All was sent as intended, unless the client went over it; the last act tells the connection so."""
+        if self._told.end_ns is not None:
+            return
         self._told.completed = True
         self._close_books()
         last_act()

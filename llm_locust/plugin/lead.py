@@ -306,6 +306,11 @@ class Lead:
         """The web page's reset: Locust fires it on the master only."""
         run = self.active
         if run is not None:
+            after_s = self._writer.now_s() - run.started_s
+            run.findings += (
+                f"the numbers were reset after {after_s:.1f} s: requests that ended before are in none of them, "
+                "and only in part in requests.csv",
+            )
             run.order = msgspec.structs.replace(run.order, part=run.order.part + 1)
             self._team.reset(run.order.part)
             self._writer.begin(run)

@@ -125,6 +125,7 @@ def test_reset_starts_all_numbers_again(lab: Lab, forked: bool) -> None:
         row for row in lab.rows() if float(row["start_epoch_s"]) + float(row["stream_end_ms"]) / 1000 >= reset_s - 0.1
     ]
     assert 16 <= ours <= len(ended_after) <= ours + 2  # two may have ended in the 0.1 s of doubt
+    assert any(found.startswith("the numbers were reset after") for found in summary["verdict"]["findings"])
     assert not [reason for reason in summary["verdict"]["reasons"] if "differ" in reason]
 
 

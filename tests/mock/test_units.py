@@ -7,19 +7,64 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from gevent.event import Event
 
 from llm_locust.mock.alarm import LoopAlarm, TimerFdAlarm
 from llm_locust.mock.faults import FAULTS, draw_fault, parse_faults
+from llm_locust.mock.generation import Generation
 from llm_locust.mock.metrics import Histogram
 from llm_locust.mock.options import Options, parse
 from llm_locust.mock.pace import FixedPace, Sequence
 from llm_locust.mock.plan import check_context, plan_length
 from llm_locust.mock.script import Script, read_scripts
 from llm_locust.mock.tokens import JSON_TEXTS, TEXTS, token_id, words_of
+from llm_locust.mock.truth import Truth
+from llm_locust.mock.voices import voice_for
 from llm_locust.mock.voices.voice import Ask, BadRequestError
+
+
+class Leaving:
+    """A connection whose client is found gone at its n-th send."""
+
+    blocked = False
+
+    def __init__(self, at_send: int) -> None:
+        self._left = at_send
+
+    def begin(self, answer: Generation) -> None:
+        self._answer = answer
+
+    def send(self, payload: bytes) -> None:
+        self._left -= 1
+        if not self._left:
+            self._answer.ended_early(by_client=True)
+
+    def finish(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("at_send", "gone"), [(2, 1), (3, 1), (4, 1), (5, 0)])
+def test_request_is_over_once_when_the_client_goes(at_send: int, gone: int) -> None:
+    """Head, two tokens, the end: found gone at the last of them it was booked as gone and as completed."""
+    truth = Truth(None)
+    quiet = SimpleNamespace(submit=lambda *_: None, cancel=lambda *_: None, wake=lambda: None)
+    app: Any = SimpleNamespace(truth=truth, options=Options(), pace=quiet, pacer=quiet)
+    ask = voice_for("/v1/chat/completions", {}).parse(
+        {"messages": [{"role": "user", "content": "a"}], "stream": True, "max_tokens": 2, "ignore_eos": True}
+    )
+    connection: Any = Leaving(at_send)
+    voice = voice_for("/v1/chat/completions", {})(ask, "mock-1", 0, False)
+    answer = Generation(app, connection, voice, truth.begin("", "/v1/chat/completions", 0))
+    answer.start()
+    for _ in range(2):
+        answer.token(voice.sequences[0])
+    told = truth.summary()
+    assert (told["client_gone"], told["completed"], told["in_flight"]) == (gone, 1 - gone, 0)
+    assert len(truth.write_pending()) == 1
 
 
 def sequence(limit: int) -> Sequence:
