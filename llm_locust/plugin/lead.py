@@ -234,7 +234,8 @@ class Lead:
         cause = cause_of_stop(self._terminating)
         if not run.conductor.finished and not run.aborted and not self._run_time_over(run):
             run.state = RunState.STOPPED
-        run.conductor.stop("run time" if self._run_time_over(run) else cause.value)
+        ended_by = "aborted" if run.aborted else "run time" if self._run_time_over(run) else cause.value
+        run.conductor.stop(ended_by)
         run.gate.drain(cause, limit_of(cause, self._llm.settings.drain_s))
         run.drained = True
 

@@ -209,7 +209,7 @@ def _mixed_sources(f: Figures) -> str | None:
 
 def _clock_steps(f: Figures) -> str | None:
     if f.around.clock_steps:
-        return f"clock step: the wall clock jumped {f.around.clock_steps} ×"
+        return f"clock step: the wall clock jumped, seen {f.around.clock_steps} × by all processes"
     return None
 
 

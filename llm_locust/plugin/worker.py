@@ -355,9 +355,9 @@ class Worker:
         if issuer is not None and not self._handed_in:
             limit_s = CTRL_C_S if in_main_greenlet() else SIGTERM_S
             streams = issuer.gate.in_flight
-            print(
-                f"llm-locust: {streams} streams have {limit_s:.0f} s to end; Ctrl-C ends them at once", file=sys.stderr
-            )
+            if streams:
+                said = f"llm-locust: {streams} streams have {limit_s:.0f} s to end; Ctrl-C ends them at once"
+                print(said, file=sys.stderr)
             try:
                 self._drain(limit_s)
             except KeyboardInterrupt:

@@ -111,7 +111,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         Validity.SUSPECT,
         "token counts of mixed sources: 7 usage, 3 chunks",
     ),
-    "clock step": ({}, {"clock_steps": 1}, Validity.SUSPECT, "clock step: the wall clock jumped 1 ×"),
+    "clock step": (
+        {},
+        {"clock_steps": 1},
+        Validity.SUSPECT,
+        "clock step: the wall clock jumped, seen 1 × by all processes",
+    ),
     "clock offset": (
         {},
         {"clock_uncertainty_ms": 5.5},
@@ -176,7 +181,7 @@ def test_verdict_has_every_reason_the_worst_first() -> None:
     verdict = judge({"saturated": 1, "cap_reached_ratio": 0.4}, Circumstances(clock_steps=1, reports_missing=2))
     assert verdict == StageVerdict(
         validity=Validity.INVALID,
-        reasons=("2 reports of workers lost", "clock step: the wall clock jumped 1 ×"),
+        reasons=("2 reports of workers lost", "clock step: the wall clock jumped, seen 1 × by all processes"),
         findings=("SATURATED: all users busy for 40% of the window",),
     )
 
