@@ -102,10 +102,10 @@ OPTIONS: tuple[Option, ...] = (
            "openqa, jsonl, csv, lines, mooncake, burstgpt, …) or a path. Default: synthetic.", "NAME|PATH"),
     Option("--llm-input-tokens", "input_tokens", parse_length, None,
            "Prompt length in tokens: 1024, 512-2048 (uniform) or normal:1024:200 (mean, deviation). "
-           "Default: the shape's, else 1024.", "N|A-B"),
+           "Default: the user class's or the shape's, else 1024.", "N|A-B"),
     Option("--llm-output-tokens", "output_tokens", parse_length, None,
-           "Output limit in tokens, written like --llm-input-tokens. Default: the shape's, else the dataset's, "
-           "else 2048.", "N|A-B"),
+           "Output limit in tokens, written like --llm-input-tokens. Default: the dataset's, the user class's or the "
+           "shape's, else 2048.", "N|A-B"),
     Option("--llm-shared-prefix", "shared_prefix", SharedPrefix.parse, NOT_SHARED,
            "Share of each prompt that all have in common: 0.5; or within groups: 0.9:16. "
            "Default: 0, each prompt is unique.", "RATIO[:GROUPS]"),
