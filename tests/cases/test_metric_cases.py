@@ -191,7 +191,8 @@ def test_busy_client_does_not_blame_the_server(lab: Lab) -> None:
     assert "late reads" in row["validity_reasons"]
     assert float(row["late_tokens_ratio"]) > 0.2
     seconds = table(lab.runs[-1] / "timeline.csv")
-    assert max(float(second["loop_lag_ms_max"] or 0) for second in seconds) > 40
+    # A tick comes every 20 ms, and the first that a hold of 50 ms delays may be due up to 20 ms after its beginning.
+    assert max(float(second["loop_lag_ms_max"] or 0) for second in seconds) > 30 - 1
     sound = [line for line in ended.rows if line["ttft_upper_bound"] == "false"]
     errors_ms = [float(line["ttft_ms"]) - server_ttft_ms(line, told) for line in sound]
     assert median(errors_ms) < 15  # a clock read in the callback would be 25 ms late in the mean
