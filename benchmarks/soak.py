@@ -78,7 +78,7 @@ def soak(
         pids = [process.process.pid, *children_of(process)]
         began_s = time.monotonic()
         looks = []
-        for number in range(int((seconds - ENDS_BEFORE_S) / every_s) + 1):
+        for number in range(round((seconds - ENDS_BEFORE_S) / every_s) + 1):
             due_s = min(number * every_s, seconds - ENDS_BEFORE_S)
             sleep_until(began_s + due_s)
             looks.append(look_at(pids, due_s))
