@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def calibrated() -> int:
-    """Run `llm-locust calibrate`; return the streams that one worker carries. Raises RuntimeError where it says none."""
+    """Run `llm-locust calibrate`; return the streams that one worker carries. Raises RuntimeError if it tells none."""
     command = [sys.executable, "-m", "llm_locust.cli", "calibrate"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True)
     raise_priority(process.pid)
