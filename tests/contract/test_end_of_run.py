@@ -32,9 +32,9 @@ def assert_whole(lab: Lab, output: str, state: str) -> None:
 
 @BOTH_MODES
 def test_streams_longer_than_a_report_are_all_counted_at_run_time(lab: Lab, mode: str) -> None:
-    """Streams of 4.5 s under -t 6, four at a time: those that end after the stop count, too (not with Locust alone)."""
-    args = ("-u", "4", "-r", "4", "-t", "6", "--only-summary")
-    env = {"FAKE_STREAM_S": "4.5"}
+    """Streams of 3.5 s under -t 4, four at a time: those that end after the stop count, too (not with Locust alone)."""
+    args = ("-u", "4", "-r", "4", "-t", "4", "--only-summary")
+    env = {"FAKE_STREAM_S": "3.5"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     assert run.wait() == 0, run.output
     assert set(lab.outcomes()) == {"ok"}
@@ -59,7 +59,7 @@ def test_streams_cut_by_the_end_are_unfinished(lab: Lab, mode: str) -> None:
 def test_signal_drains_and_writes_once(lab: Lab, mode: str, number: signal.Signals) -> None:
     """Ctrl-C and SIGTERM let open streams end; all files are final."""
     args = ("-u", "2", "-r", "2")
-    env = {"FAKE_STREAM_S": "2"}
+    env = {"FAKE_STREAM_S": "1"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     until(lambda: run.output.count(STREAMING) > 2, 60, lambda: run.output)
     run.interrupt() if number is signal.SIGINT else run.signal(number)

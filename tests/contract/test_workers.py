@@ -116,8 +116,8 @@ def test_worker_that_joins_late_takes_part_and_resets_nothing(lab: Lab) -> None:
 
 def test_worker_ended_by_ctrl_c_hands_in_before_it_goes(lab: Lab) -> None:
     """A worker that a person ends lets its streams end; nobody is lost."""
-    env = {"FAKE_STREAM_S": "1.5"}
-    master = lab.master("-u", "2", "-r", "2", "-t", "8", env=env)
+    env = {"FAKE_STREAM_S": "1"}
+    master = lab.master("-u", "2", "-r", "2", "-t", "6", env=env)
     workers = [lab.worker(env=env), lab.worker(env=env)]
     master.wait_for(SPAWNED)
     time.sleep(2)
@@ -125,7 +125,9 @@ def test_worker_ended_by_ctrl_c_hands_in_before_it_goes(lab: Lab) -> None:
     assert workers[0].wait() in (0, 1)
     assert master.wait() == 0, master.output
     assert set(lab.outcomes()) == {"ok"}
-    assert not any(worker["lost"] for worker in lab.summary()["workers"])
+    summary = lab.summary()
+    assert not any(worker["lost"] for worker in summary["workers"])
+    assert any("and handed in; others took over" in finding for finding in summary["verdict"]["findings"])
     assert locusts_requests(master.output) == len(lab.rows())
 
 
