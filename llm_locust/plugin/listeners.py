@@ -26,7 +26,7 @@ from llm_locust.load.staged import StagedShape
 from llm_locust.outputs.console import Screen
 from llm_locust.prompts.source import PromptError
 
-from . import ctrl_c, equip, messages, secrets, settings
+from . import ahead, ctrl_c, equip, messages, secrets, settings
 from .announce import plan_lines
 from .checks import (
     host_problems,
@@ -111,6 +111,7 @@ def begin(environment: Any) -> None:
         if lead.found is not None and lead.found.problems:
             _leave(environment, lead.found.problems)
     lead.adopt(environment.shape_class)
+    ahead.look_at_stack()
     interrupts.cancel()
     ctrl_c.install(lambda: not lead.over)
     # The loop's own time stood still while all this was imported and made: Locust's --run-time would begin in the past.

@@ -19,7 +19,7 @@ from locust.exception import RPCError
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.prompts.source import PromptError
 
-from . import ctrl_c, defaults, messages, settings
+from . import ahead, ctrl_c, messages, settings
 from .checks import open_files_problem
 from .drain import CTRL_C_S, SIGTERM_S, in_main_greenlet
 from .listener_errors import ListenerErrors
@@ -61,7 +61,7 @@ class Worker:
 
     def start(self) -> None:
         """Register for messages and events, then say hello until the master answers."""
-        defaults.remember()
+        ahead.remember_defaults()
         handlers = {
             messages.WELCOME: (self._on_welcome, False),
             messages.CLOCK: (self._on_clock, False),
