@@ -115,7 +115,7 @@ def _no_passphrase() -> str:
 
 def _reason(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
-        return error.reason.lower().replace("_", " ") if error.reason else "not in PEM form"
+        return error.reason.lower().replace("_", " ") if error.reason else "no certificate with its key in it"
     return error.strerror or str(error)
 
 

@@ -157,7 +157,7 @@ def test_files_that_hold_no_certificate_are_told_before_any_request() -> None:
     _, problems = settings.read(parse("--llm-ca-file", __file__, "--llm-client-cert", __file__))
     assert problems == [
         f"--llm-ca-file: CA file {__file__}: no certificate or crl found; right is a PEM file with certificates",
-        f"--llm-client-cert: client certificate {__file__}: not in PEM form; "
+        f"--llm-client-cert: client certificate {__file__}: no certificate with its key in it; "
         "right is a PEM file with a certificate and its key",
     ]
 
