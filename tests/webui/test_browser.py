@@ -26,7 +26,9 @@ def test_form_has_our_options_in_groups_without_secrets(browser: Browser, tmp_pa
         page = seen.page
         for group in ("Model", "Prompts", "Load", "Verdict and report", "Limits and connections", "Begin and end"):
             expect(page.get_by_role("button", name=f"LLM: {group}")).to_be_visible()
-        expect(page.get_by_label("Input tokens")).to_have_attribute("placeholder", "the shape's, else 1024")
+        expect(page.get_by_label("Input tokens")).to_have_attribute(
+            "placeholder", "the user class's or the shape's, else 1024"
+        )
         expect(page.get_by_text("Prompt length in tokens: 1024, 512-2048")).to_be_visible()
         expect(page.get_by_label("Api key")).to_have_count(0)
         page.get_by_label("Shape", exact=True).click()
