@@ -30,6 +30,7 @@ from llm_locust.load.serving import Serving
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.measure.record import Outcome
 from llm_locust.prompts.source import StagePrompts
+from llm_locust.wire.turn import give_way
 
 __all__ = ["Alarm", "Gate", "Ticket", "Unstarted"]
 
@@ -83,6 +84,7 @@ class Gate:
         self._users: set[object] = set()
         self._left: WeakSet[object] = WeakSet()
         self._gone = 0
+        self._let_in = 0
         self._busy_since_ns = 0
         self._in_flight = 0
         self._idle = Event()
@@ -104,6 +106,8 @@ class Gate:
         self._set_alarm()
         try:
             ticket: Ticket | None = waiting.get()
+            if self._let_in > 1:
+                give_way()  # what arrives is read between the starts of hundreds that are let in together
         except BaseException:
             self._withdraw(user, waiting)
             raise
@@ -238,10 +242,12 @@ class Gate:
         if serving is None or not self._free:
             return
         last_first = serving.order.arrivals is not None
+        self._let_in = 0
         for user in reversed(list(self._free)) if last_first else list(self._free):
             ticket = self._take(user, now_ns, waited=True)
             if ticket is not None:
                 self._unfree(user).set(ticket)
+                self._let_in += 1
             elif not serving.order.release_together:
                 break
         serving.note_backlog()

@@ -26,6 +26,11 @@ class Turnstile:
         self._waiting: deque[Callable[[], object]] = deque()
         self._timer: Any = hub.loop.timer(0.0, priority=_LOW)
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._waiting)
+
     def call(self, wake: Callable[[], object]) -> None:
         """Call `wake` in the hub when it is its turn; it does not raise."""
         self._waiting.append(wake)

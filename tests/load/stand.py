@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from llm_locust.load.gate import Gate, Ticket
 from llm_locust.load.stage import StageOrder, Tally
 from llm_locust.measure.record import Outcome
+from llm_locust.wire.turn import turnstile
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -103,6 +104,8 @@ class Stand:
         """Let every greenlet run until it waits."""
         for _ in range(4):
             gevent.sleep(0)
+            while turnstile().waiting:
+                gevent.sleep(1e-6)
 
     def run_until(self, until_ns: int) -> None:
         """Let the fake time pass; what falls due at one instant happens in the order in which it was asked for."""
