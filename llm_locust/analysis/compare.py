@@ -19,7 +19,7 @@ from llm_locust.outputs.report_tables import Column, Table
 from llm_locust.outputs.report_verdict import verdict_sentence
 
 LEAST_DIFFERENCE = 0.01
-"""Differences up to this share are called `same`: each of two percentiles may be off by 0.5 %."""
+"""Differences up to this share are called `same`: each of two percentiles may be off by a quarter of it."""
 LENGTHS_DIFFER = 0.05
 """Mean lengths that differ by more make latencies incomparable."""
 

@@ -17,7 +17,7 @@ Better = Literal["low", "high", "none"]
 Kind = Literal["latency", "rate", "count", "ratio", "text"]
 
 STATISTICS = ("count", "mean", "min", "p50", "p90", "p95", "p99", "max")
-"""What is shown of every distribution; percentiles are nearest-rank, relative error at most 0.5 %."""
+"""What is shown of every distribution; percentiles are nearest-rank, relative error at most 0.25 %."""
 
 
 @dataclass(frozen=True, slots=True)

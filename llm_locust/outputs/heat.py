@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llm_locust.measure.histogram import BINS, HIGHEST, LOWEST, Histogram
 
-_GROUP = 20
+_GROUP = 40
 HEAT_BINS = BINS // _GROUP
 HEAT_LOWEST_MS = LOWEST / 1e6
 HEAT_RATIO = (HIGHEST / LOWEST) ** (1 / HEAT_BINS)
