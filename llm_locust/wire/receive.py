@@ -8,6 +8,7 @@ exchange's end and wakes the greenlet. Measured: 13 µs per token in all against
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Any
 
@@ -23,7 +24,11 @@ from llm_locust.wire.tls import tls_failure
 from llm_locust.wire.turn import turnstile
 from llm_locust.wire.types import USER_TIME, End, Exchange, Limits, Sink
 
-READ_BYTES = 65536
+_READ = memoryview(bytearray(65536))
+_INTO = (_READ,)
+"""Where every read of the process lands first: a copy of what came takes less memory and time than a piece of 64 KB
+that is shrunk to it (6.0 instead of 7.4 µs a read).
+"""
 SEND_BYTES = 262_144
 TLS_SEND_BYTES = 65536  # encrypting is slower than copying
 RACE_NS = 1_000_000_000
@@ -55,7 +60,7 @@ class Receiver:
         "_outgoing",
         "_parser",
         "_pieces",
-        "_recvmsg",
+        "_recvmsg_into",
         "_request_sent",
         "_sink",
         "_stale",
@@ -74,9 +79,9 @@ class Receiver:
         self._on_read = sink.on_read
         self._exchange = exchange
         self._limit = LimitTimer(limits, exchange, self._readable, self._finish)
-        self._feed = self._parser.feed if connection.tls is None else self._feed_tls
+        self._feed: Callable[[Any], object] = self._parser.feed if connection.tls is None else self._feed_tls
         self._pieces = self._parser.pieces
-        self._recvmsg = getattr(connection.raw, "recvmsg", None) or self._recv
+        self._recvmsg_into = getattr(connection.raw, "recvmsg_into", None) or self._recv_into
         self._inflater: Inflater | None = None
         self._head_handed = False
         self._unsent = memoryview(b"")  # plain bytes that wait
@@ -131,7 +136,7 @@ class Receiver:
         if not self.reusable:
             connection.close()
         # The parser and this object hold bound methods of each other: untied, they need no collector.
-        del self._feed, self._recvmsg, self._parser.feed, self._parser._parser, self._limit
+        del self._feed, self._recvmsg_into, self._parser.feed, self._parser._parser, self._limit
 
     # -- receiving ---------------------------------------------------------------------------------------
 
@@ -142,9 +147,9 @@ class Receiver:
         the load fast, but never a call through a slot.
         """
         try:
-            recvmsg, feed = self._recvmsg, self._feed
+            recvmsg_into, feed = self._recvmsg_into, self._feed
             try:
-                data, ancillary, _, _ = recvmsg(READ_BYTES, ANCILLARY_BYTES)
+                size, ancillary, _, _ = recvmsg_into(_INTO, ANCILLARY_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -160,9 +165,9 @@ class Receiver:
             else:
                 at_ns = now_ns
                 lag_ns = USER_TIME
-            if data:
+            if size:
                 try:
-                    feed(data)
+                    feed(_READ[:size])
                 except Exception as error:
                     self._take(at_ns, lag_ns)  # what came before the fault still counts
                     self._broken(error)
@@ -231,7 +236,7 @@ class Receiver:
             self._finish(End.PROTOCOL_ERROR, str(error))
             return b""
 
-    def _feed_tls(self, data: bytes) -> None:
+    def _feed_tls(self, data: memoryview) -> None:
         tls = self._connection.tls
         assert tls is not None
         feed = self._parser.feed
@@ -242,8 +247,8 @@ class Receiver:
             self._outgoing = memoryview(bytes(self._outgoing) + answer)
             self._connection.writer.start(self._writable)
 
-    def _recv(self, size: int, _: int) -> tuple[bytes, list[Any], int, None]:
-        return self._connection.raw.recv(size), [], 0, None
+    def _recv_into(self, buffers: tuple[memoryview], _: int) -> tuple[int, list[Any], int, None]:
+        return self._connection.raw.recv_into(buffers[0]), [], 0, None
 
     def _odd_stamp(self, at_ns: int, now_ns: int) -> tuple[int, int]:
         """Look whether a stamp that lies over 1 ms back, or ahead, comes from a late read or a clock step."""

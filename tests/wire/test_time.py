@@ -81,7 +81,7 @@ def test_reads_carry_user_times_when_the_kernel_does_not_stamp(monkeypatch: pyte
 def test_reads_carry_user_times_when_the_system_has_no_recvmsg(monkeypatch: pytest.MonkeyPatch) -> None:
     class WithoutRecvmsg:
         def __init__(self, raw: object) -> None:
-            self.recv = raw.recv  # type: ignore[attr-defined]
+            self.recv_into = raw.recv_into  # type: ignore[attr-defined]
             self.send = raw.send  # type: ignore[attr-defined]
 
     def opened(*args: object) -> object:
