@@ -11,6 +11,7 @@ from collections.abc import Callable
 from llm_locust.measure.judge import AskFacts, is_expected_type, media_type
 from llm_locust.measure.timeline import Timeline
 from llm_locust.protocol import Arrival, EventDecoder, Reader, make_decoder
+from llm_locust.wire.looks import looks
 from llm_locust.wire.types import End, Exchange
 
 MAX_BODY_BYTES = 1_000_000
@@ -72,7 +73,7 @@ class StreamSink:
                 if self.on_tokens is not None:
                     self.on_tokens([(arrivals, at_ns)])
         if tokens > 1:
-            self.timeline.close_read(tokens, lag_ns)
+            self.timeline.close_read(tokens, max(lag_ns, looks().unseen_ns()))
         return tokens
 
     def finish(self, exchange: Exchange) -> None:

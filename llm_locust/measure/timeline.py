@@ -17,7 +17,7 @@ from llm_locust.measure.tokens import UNKNOWN, final_tokens, known_tokens
 from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, Arrival
 
 LATE_READ_NS = 1_000_000
-"""A read of several events that returned later than this after its stamp has upper bounds only."""
+"""A read of several events whose first byte may have come longer ago has upper bounds only."""
 
 Instants = NDArray[np.int64]
 Gaps = NDArray[np.int64]
@@ -57,7 +57,9 @@ class Timeline:
             self._count(cumulative_tokens)
 
     def close_read(self, events: int, lag_ns: int) -> None:
-        """Note that the last `events` (more than one) events came in one read, `lag_ns` after its stamp."""
+        """Note that the last `events` (more than one) events came in one read; its first byte may have come `lag_ns`
+        before it was taken.
+        """
         if lag_ns > LATE_READ_NS:
             self.late_events += events
             if events == len(self._at):

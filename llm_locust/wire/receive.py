@@ -19,7 +19,7 @@ from llm_locust.wire.clock import ANCILLARY_BYTES, STEP_NS, get_clock, unpack_st
 from llm_locust.wire.connection import Connection
 from llm_locust.wire.http import ContentError, Inflater, ResponseParser, inflater
 from llm_locust.wire.limits import LimitTimer
-from llm_locust.wire.lull import lull
+from llm_locust.wire.looks import looks
 from llm_locust.wire.tls import tls_failure
 from llm_locust.wire.turn import turnstile
 from llm_locust.wire.types import USER_TIME, End, Exchange, Limits, Sink
@@ -98,10 +98,9 @@ class Receiver:
         self._unsent = memoryview(payload)
         connection = self._connection
         self._exchange.peer = connection.peer
-        pause = lull() if self._kernel else None
+        watched = looks()
+        watched.enter()
         try:
-            if pause is not None:
-                pause.enter()
             self._limit.arm()
             connection.reader.start(self._readable)
             self._send()
@@ -112,8 +111,7 @@ class Receiver:
             self._finish(End.STOPPED, type(stop).__name__)
             raise
         finally:
-            if pause is not None:
-                pause.leave()
+            watched.leave()
             self._settle()
         return not self._stale
 

@@ -65,13 +65,33 @@ def test_read_counts_the_token_events_that_it_completed() -> None:
     assert list(sink.timeline.since(0)[0]) == [7, 7]
 
 
+class Unseen:
+    """A hub that looked so long ago."""
+
+    def __init__(self, unseen_ns: int) -> None:
+        self._unseen_ns = unseen_ns
+
+    def unseen_ns(self) -> int:
+        """Return what it was made with."""
+        return self._unseen_ns
+
+
 @pytest.mark.parametrize(
-    ("lag_ns", "late", "bundled"),
-    [(20_000, 0, 2), (5_000_000, 2, 0), (USER_TIME, 0, 2)],
-    ids=["sent together", "read late", "no stamp"],
+    ("lag_ns", "unseen_ns", "late", "bundled"),
+    [
+        (20_000, 300_000, 0, 2),
+        (5_000_000, 5_000_000, 2, 0),
+        (20_000, 19_000_000, 2, 0),
+        (USER_TIME, 300_000, 0, 2),
+        (USER_TIME, 19_000_000, 2, 0),
+    ],
+    ids=["sent together", "read late", "the first came unseen", "no stamp", "no stamp and unseen"],
 )
-def test_read_of_several_tokens_says_how_far_its_stamp_can_be_trusted(lag_ns: int, late: int, bundled: int) -> None:
-    """Over 1 ms after its stamp a read of several events has upper bounds only."""
+def test_read_of_several_tokens_says_how_far_its_stamp_can_be_trusted(
+    monkeypatch: pytest.MonkeyPatch, lag_ns: int, unseen_ns: int, late: int, bundled: int
+) -> None:
+    """A read of several events whose first may have come over 1 ms before it has upper bounds only."""
+    monkeypatch.setattr("llm_locust.load.stream.looks", lambda: Unseen(unseen_ns))
     sink = opened()
     sink.on_read(TOKEN + TOKEN, 7, lag_ns)
     assert (sink.timeline.late_events, sink.timeline.bundled_events) == (late, bundled)
