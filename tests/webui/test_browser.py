@@ -86,6 +86,7 @@ def test_second_run_and_reset_begin_with_nothing_of_the_first(browser: Browser, 
         page.get_by_role("button", name="New").click(timeout=REFRESHED_MS)
         form = page.get_by_role("dialog").or_(page.locator(".MuiModal-root")).last
         expect(form.get_by_role("button", name="LLM: Load")).to_be_visible()
+        expect(form.get_by_label("Shape", exact=True)).to_have_value("ConcurrencySteps")
         form.get_by_role("button", name="Start", exact=True).click()
         expect(page.get_by_text("20260301-101502_deepseek-r1_ConcurrencySteps", exact=True)).to_be_visible(
             timeout=REFRESHED_MS

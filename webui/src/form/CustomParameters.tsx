@@ -3,10 +3,12 @@
 import ExpandMore from "@mui/icons-material/ExpandMore";
 import { Accordion, AccordionDetails, AccordionSummary, Box, TextField, Typography } from "@mui/material";
 import { Select } from "locust-ui";
+import { useEffect, useRef } from "react";
 
 import { Look } from "../views/Look";
 import { Field } from "./Field";
 import { camel, layout, type ExtraOption } from "./layout";
+import { remember, remembered } from "./memory";
 
 const OPEN_AT_FIRST = 3;
 
@@ -14,9 +16,18 @@ export function CustomParameters({ extraOptions }: { extraOptions: Record<string
   const { groups, options } = layout();
   const ours = new Set(groups.flatMap(([, names]) => names.map(camel)));
   const others = Object.entries(extraOptions).filter(([name]) => !ours.has(name));
+  const fields = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const form = fields.current?.closest("form");
+    const keep = () => {
+      if (fields.current) remember(fields.current);
+    };
+    form?.addEventListener("submit", keep, true);
+    return () => form?.removeEventListener("submit", keep, true);
+  }, []);
   return (
     <Look>
-      <Box sx={{ "& .MuiAccordion-root:before": { display: "none" } }}>
+      <Box ref={fields} sx={{ "& .MuiAccordion-root:before": { display: "none" } }}>
         {groups.map(([title, names], place) => (
           <Accordion defaultExpanded={place < OPEN_AT_FIRST} disableGutters key={title}>
             <AccordionSummary expandIcon={<ExpandMore />}>
@@ -64,7 +75,7 @@ function Other({ name, extra }: { name: string; extra: ExtraOption }) {
   }
   return (
     <TextField
-      defaultValue={given}
+      defaultValue={remembered(name, given)}
       fullWidth
       label={label}
       name={name}

@@ -3,6 +3,7 @@
 import { Autocomplete, Checkbox, FormControlLabel, FormHelperText, MenuItem, TextField } from "@mui/material";
 
 import { split, type ExtraOption, type FormOption } from "./layout";
+import { remembered } from "./memory";
 
 interface FieldProps {
   name: string;
@@ -22,7 +23,7 @@ const SWITCH_WORDS: Record<string, string> = { "": "default", true: "on", false:
 
 export function Field({ name, extra, option }: FieldProps) {
   const { text, fallback } = split(extra.helpText ?? "");
-  const given = extra.defaultValue ?? "";
+  const given = remembered(name, extra.defaultValue ?? "");
   const label = title(option.flag);
   if (option.kind === "flag") {
     return (
