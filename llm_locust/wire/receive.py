@@ -90,10 +90,10 @@ class Receiver:
         self._stale = False
         self._ended = Event()
 
-    def run(self, payload: bytes) -> bool:
+    def run(self, payload: bytes, *, starts: bool) -> bool:
         """Send, wait for the end, return whether the exchange has one. Leaves the connection open or closed.
 
-        Raises whatever killed the greenlet, after End.STOPPED.
+        ``starts``: the exchange starts with the first write. Raises whatever killed the greenlet, after End.STOPPED.
         """
         self._unsent = memoryview(payload)
         connection = self._connection
@@ -101,9 +101,11 @@ class Receiver:
         watched = looks()
         watched.enter()
         try:
-            self._limit.arm()
             connection.reader.start(self._readable)
+            if starts:
+                self._exchange.start_ns = monotonic_ns()
             self._send()
+            self._limit.arm()
             if self._unsent or self._outgoing:
                 connection.writer.start(self._writable)
             self._ended.wait()

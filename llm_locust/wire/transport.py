@@ -84,15 +84,16 @@ class WireTransport(httpx.BaseTransport):
         """Send ``payload``, feed the sink, fill the exchange; blocks the greenlet until the end."""
         exchange = call.exchange
         kept = self._take(origin)
-        exchange.start_ns = get_clock().now_ns()
         if kept is not None:
-            if self._converse(kept, origin, method, payload, call):
+            if self._converse(kept, origin, method, payload, call, starts=True):
                 return
             exchange.resent = True
             exchange.sent_ns = None
+        else:
+            exchange.start_ns = get_clock().now_ns()
         connection = self._connect(origin, call)
         if connection is not None:
-            self._converse(connection, origin, method, payload, call)
+            self._converse(connection, origin, method, payload, call, starts=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer with the whole body; blocks the greenlet. Raises httpx.TransportError without a response."""
@@ -113,9 +114,11 @@ class WireTransport(httpx.BaseTransport):
         while self._idle:
             self._idle.popitem()[1].close()
 
-    def _converse(self, connection: Connection, origin: Origin, method: str, payload: bytes, call: Call) -> bool:
+    def _converse(
+        self, connection: Connection, origin: Origin, method: str, payload: bytes, call: Call, *, starts: bool
+    ) -> bool:
         receiver = Receiver(connection, method, call.sink, call.limits, call.exchange)
-        ended = receiver.run(payload)
+        ended = receiver.run(payload, starts=starts)
         if receiver.reusable:
             connection.used = True
             if self.keep_alive and origin not in self._idle:
