@@ -35,7 +35,7 @@ class Looks:
     """The hub's looks while exchanges run. One per hub; all in the hub's own thread."""
 
     __slots__ = ("_after_look", "_before_look", "_began_ns", "_core", "_ended_ns", "_last_ended_ns", "_pausing",
-                 "_running", "_sample", "_until_ns")  # fmt: skip
+                 "_running", "_sample", "_until_ns", "_waited_ns")  # fmt: skip
 
     def __init__(self, loop: Any, *, pausing: bool) -> None:
         """``pausing``: the kernel stamps what comes, so looks may be kept apart."""
@@ -43,6 +43,7 @@ class Looks:
         self._running = 0
         self._until_ns = 0
         self._began_ns = self._ended_ns = self._last_ended_ns = 0
+        self._waited_ns = 0  # for the core: what was counted since the last look
         self._core = CoreWait()
         self._before_look: Any = loop.prepare(priority=_LOWEST)
         self._after_look: Any = loop.check(priority=_HIGHEST)
@@ -53,10 +54,11 @@ class Looks:
         self._running += 1
         if self._running == 1:
             self._began_ns = self._ended_ns = self._last_ended_ns = monotonic_ns()
+            self._waited_ns = 0
             self._core.open()
             self._before_look.start(self._begin)
             self._after_look.start(self._end)
-            self._sample.start(self._core.take)
+            self._sample.start(self._count_wait)
 
     def leave(self) -> None:
         """An exchange is over."""
@@ -70,15 +72,20 @@ class Looks:
     def unseen_ns(self) -> int:
         """How long ago the oldest byte of a read that has just been taken may have come; 0 while nothing is watched.
 
-        A look that slept had found nothing; then only what others had of the core since counts. One that did not may
-        have found what came at any time since the look before.
+        A look that slept had found nothing; then only what others had of the core since counts. One that did not, or
+        took no longer than others had the core, may have found what came at any time since the look before.
         """
         if not self._running:
             return 0
+        self._count_wait()
         now_ns = monotonic_ns()
-        if self._ended_ns - self._began_ns > SLEPT_NS:
-            return now_ns - self._ended_ns + min(self._core.take(), self._ended_ns - self._began_ns)
+        if self._ended_ns - self._began_ns - self._waited_ns > SLEPT_NS:
+            return now_ns - self._ended_ns + self._waited_ns
         return now_ns - self._last_ended_ns
+
+    def _count_wait(self) -> None:
+        """Add what others had of the core: each read of a look is told the same, whether the sample came before it."""
+        self._waited_ns += self._core.take()
 
     def _begin(self) -> None:
         """Sleep what is left of the interval; nothing where the work took longer."""
@@ -94,6 +101,7 @@ class Looks:
     def _end(self) -> None:
         self._last_ended_ns = self._ended_ns
         self._ended_ns = monotonic_ns()
+        self._waited_ns = 0
 
 
 class CoreWait:

@@ -86,6 +86,11 @@ class FakeWatcher:
     def stop(self) -> None:
         self.callback = None
 
+    def run(self) -> None:
+        """Do what the loop would."""
+        assert self.callback is not None
+        self.callback()
+
 
 class FakeLoop:
     """Gives out watchers."""
@@ -122,6 +127,46 @@ def test_looks_are_kept_apart_while_many_streams_are_stamped(streams: int, stamp
         assert loop.before.callback is not None
         made.leave()
     assert not any(watcher.callback for watcher in (loop.before, loop.after, loop.ticks))
+
+
+def one_look(monkeypatch: pytest.MonkeyPatch, *, work_s: float, look_s: float, others_s: float, sampled: bool) -> Looks:
+    """Work, then a look, in which others had the core for `others_s`; the sample may come before the reads."""
+    counted_ns = iter([round(others_s * 1e9)])
+    monkeypatch.setattr(CoreWait, "take", lambda _: next(counted_ns, 0))
+    loop = FakeLoop()
+    made = Looks(loop, pausing=True)
+    made.enter()
+    loop.after.run()
+    sleep_really(work_s)
+    loop.before.run()
+    sleep_really(look_s)
+    loop.after.run()
+    if sampled:
+        loop.ticks.run()
+    return made
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_every_read_of_a_look_is_told_what_others_had_of_the_core(
+    monkeypatch: pytest.MonkeyPatch, sampled: bool
+) -> None:
+    """The hub slept, its wake-up waited 15 ms for the core: that holds for all it then reads, not for the first."""
+    made = one_look(monkeypatch, work_s=0.0, look_s=0.03, others_s=0.015, sampled=sampled)
+    assert min(made.unseen_ns() for _ in range(4)) >= 15 * MS
+    made.leave()
+
+
+def test_a_look_that_only_waited_for_the_core_did_not_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it found may have come in the 10 ms of work before it."""
+    made = one_look(monkeypatch, work_s=0.01, look_s=0.005, others_s=0.02, sampled=False)
+    assert made.unseen_ns() >= 15 * MS
+    made.leave()
+
+
+def test_a_look_that_slept_without_others_found_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = one_look(monkeypatch, work_s=0.01, look_s=0.005, others_s=0.0, sampled=True)
+    assert min(made.unseen_ns() for _ in range(4)) < 1 * MS
+    made.leave()
 
 
 WAITING = """
