@@ -39,6 +39,7 @@ class Source:
     in_flight_peak: int | None = None
     backlog_max: int = 0
     gaps: GapStatistics = field(default_factory=GapStatistics)
+    of_one_name: bool = False
 
 
 def row_values(source: Source) -> dict[str, Value]:
@@ -138,7 +139,7 @@ def _tokens(source: Source, _: dict[str, Value]) -> dict[str, Value]:
 
 def _schedule(source: Source, _: dict[str, Value]) -> dict[str, Value]:
     counts, shared = source.cell.counts, source.shared.counts
-    backoff = {"backoff_s": counts["backoff_ns"] / 1e9}
+    backoff = {"backoff_s": None if source.of_one_name else counts["backoff_ns"] / 1e9}
     if not (source.open_loop or counts["scheduled"] or counts["arrivals_due"]):
         return {"load": "closed loop", **backoff}
     cap_reached = _per(shared["cap_reached_ns"], shared["observed_ns"])

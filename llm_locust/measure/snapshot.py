@@ -135,7 +135,9 @@ def _rows_of(
         cell, window = aggregate.cells.get(key, Tally()), aggregate.windows.get(key, Tally())
         whole.cell.merge(cell)
         whole.window.merge(window)
-        source = Source(cell, window, shared, window_ns, open_loop=open_loop, in_flight_peak=aggregate.peak(key))
+        source = Source(
+            cell, window, shared, window_ns, open_loop=open_loop, in_flight_peak=aggregate.peak(key), of_one_name=True
+        )
         rows.append(StageRow(stage, name, phase, row_values(source)))
     whole.in_flight_peak = aggregate.peak((stage, STAGE_WIDE, phase))
     whole.backlog_max = shared.counts["backlog_max"]

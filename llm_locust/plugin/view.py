@@ -137,7 +137,7 @@ def _run_verdict(team: Team, verdicts: dict[str, StageVerdict], findings: Sequen
     verdict = worst_of(verdicts, at_large.reasons)
     if final and not verdicts and verdict.validity is Validity.VALID:
         verdict = replace(verdict, validity=Validity.SUSPECT, reasons=(NOTHING_MEASURED,))
-    verdict = replace(verdict, findings=(*findings, *team.sent_away(), *verdict.findings))
+    verdict = replace(verdict, finished=final, findings=(*findings, *team.sent_away(), *verdict.findings))
     if around.users_replaced:
         verdict = replace(verdict, findings=(*around.workers_lost, *verdict.findings))
     return verdict

@@ -27,6 +27,7 @@ def assert_whole(lab: Lab, output: str, state: str) -> None:
     assert summary["state"] == state, output
     outcomes = lab.outcomes()
     assert outcomes.get("unfinished", 0) + locusts_requests(output) == sum(outcomes.values())
+    assert summary["verdict"]["finished"] is True
     assert not [reason for reason in summary["verdict"]["reasons"] if "differ" in reason or "lost" in reason]
 
 
