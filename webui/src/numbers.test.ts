@@ -4,6 +4,7 @@ import { bytes, count, percent, seconds, span, threeDigits } from "./numbers";
 
 test.each([
   [0, "0"], [0.4021, "0.402"], [0.99951, "1.00"], [5.288, "5.29"], [52.88, "52.9"], [99.95, "100"], [5288.2, "5,288"],
+  [4.125, "4.12"], [0.0625, "0.062"],
   [null, "–"], [Number.NaN, "–"], ["text", "–"],
 ])("%s has about three digits: %s", (value, shown) => {
   expect(threeDigits(value)).toBe(shown);

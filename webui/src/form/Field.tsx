@@ -19,6 +19,9 @@ export function title(flag: string): string {
   return words.join(" ").replace(/^./, (letter) => letter.toUpperCase());
 }
 
+/** A default that is longer than its field stands below it. */
+const MOST_IN_FIELD = 44;
+
 const SWITCH_WORDS: Record<string, string> = { "": "default", true: "on", false: "off" };
 
 export function Field({ name, extra, option }: FieldProps) {
@@ -35,7 +38,7 @@ export function Field({ name, extra, option }: FieldProps) {
   }
   const common = {
     fullWidth: true,
-    helperText: text,
+    helperText: fallback.length > MOST_IN_FIELD ? `${text} Default: ${fallback}.` : text,
     label,
     name,
     size: "small" as const,
@@ -58,7 +61,7 @@ export function Field({ name, extra, option }: FieldProps) {
       </TextField>
     );
   }
-  const placeholder = fallback || option.metavar;
+  const placeholder = fallback && fallback.length <= MOST_IN_FIELD ? fallback : option.metavar;
   if (option.suggested.length > 0) {
     return (
       <Autocomplete
