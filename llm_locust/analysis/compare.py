@@ -20,6 +20,8 @@ from llm_locust.outputs.report_verdict import verdict_sentence
 
 LEAST_DIFFERENCE = 0.01
 """Differences up to this share are called `same`: each of two percentiles may be off by a quarter of it."""
+_IN_SECONDS = ("e2e_ms", "e2e_scheduled_ms")
+"""Shown in s, as on every screen."""
 LENGTHS_DIFFER = 0.05
 """Mean lengths that differ by more make latencies incomparable."""
 
@@ -111,7 +113,10 @@ def _metric_rows(runs: Sequence[FinishedRun], rows: Sequence[StageRow], label: s
             continue
         few = statistic == "p99" and any(_few(row.values[f"{name}_count"]) for row in rows)
         title = f"{metric.title} {statistic or ''}".strip() + (" (n<100)" if few else "")
-        yield _compared(title, metric.unit, metric.better if name != "requests_ok" else "none", values)
+        unit = metric.unit
+        if name in _IN_SECONDS:
+            unit, values = "s", [value / 1e3 if isinstance(value, int | float) else None for value in values]
+        yield _compared(title, unit, metric.better if name != "requests_ok" else "none", values)
     for name, title, unit, better in _MONEY:
         found = [economy(run.facts, row.values["output_tok_per_s"])[name] for run, row in zip(runs, rows, strict=True)]
         if any(value is not None for value in found):

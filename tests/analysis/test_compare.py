@@ -64,6 +64,10 @@ def test_compare_when_stages_match() -> None:
     rows = {row[0]: row[1:] for row in tables["Stage 8 users"].rows}
     assert rows["measurement"] == ("", "VALID", "VALID", "")
     assert rows["TTFT mean"] == ("ms", 1000.0, 1200.0, "+20.0 % worse")
+    assert rows["E2E latency mean"][0] == "s"
+    assert [value * 1e3 for value in rows["E2E latency mean"][1:3] if isinstance(value, float)] == [
+        row.values["e2e_ms_mean"] for row in (EIGHT, other)
+    ]
     assert rows["TPOT mean"] == ("ms", 80.0, 72.0, "-10.0 % better")
     assert rows["Output tok/s"] == ("tok/s", 185.08, 185.08, "same")
     assert rows["Output per GPU"] == ("tok/s", 185.08 / 32, 185.08 / 32, "same")
