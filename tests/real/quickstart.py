@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,10 @@ class Run:
     summary: dict[str, Any]
     before: Counters
     output: str
+
+    def begun_before(self, epoch_s: float) -> Run:
+        """Return the run with those requests only: users who are still being started send more than was asked for."""
+        return replace(self, rows=[row for row in self.rows if float(row["start_epoch_s"]) < epoch_s])
 
     def total(self, column: str, rows: Sequence[Row] | None = None) -> float:
         """Sum a column over all rows that have it."""

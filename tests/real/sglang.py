@@ -92,8 +92,9 @@ def paused(served: Served, work: Path) -> Sequence[Line]:
     """Hold the engine: every open stream has one gap as long as the pause, and ends well."""
     with started(served.url, work, _LONG) as load_tool:
         wait_for_streams(served.url, _RUNNING, _LONG.users)
+        paused_s = time.time()
         least_s, most_s = _pause(served)
-        run = load_tool.result()
+        run = load_tool.result().begun_before(paused_s)
     least_ms, spread_ms = 1000 * least_s, 1000 * (most_s - least_s) + _STEPS_MS
     why = "the lever's ways, the steps before and after"
     gaps_ms = [float(row["icl_max_ms"]) for row in run.rows]
@@ -110,8 +111,9 @@ def paused_beyond_limit(served: Served, work: Path) -> Sequence[Line]:
     load = Load(users=4, requests=4, output_tokens=600, more=(*WITHOUT_WARMUP, "--llm-stall-timeout", "1s"))
     with started(served.url, work, load) as load_tool:
         wait_for_streams(served.url, _RUNNING, load.users)
+        paused_s = time.time()
         _pause(served)
-        run = load_tool.result()
+        run = load_tool.result().begun_before(paused_s)
     return (
         Line("exit code", run.code, 1),
         Line("timeout_stall", run.outcomes().get("timeout_stall", 0), load.users),
@@ -123,8 +125,9 @@ def aborted(served: Served, work: Path) -> Sequence[Line]:
     """Abort what runs: status 200, usage, [DONE], a clean end; and no success."""
     with started(served.url, work, _LONG) as load_tool:
         wait_for_streams(served.url, _RUNNING, _LONG.users)
+        aborted_s = time.time()
         _pull(served, "abort_request", {"abort_all": True})
-        run = load_tool.result()
+        run = load_tool.result().begun_before(aborted_s)
     counted = growth(run.before, settled(served.url, work / "after.txt"))
     reasons = {row["finish_reason"] for row in run.rows}
     return (
