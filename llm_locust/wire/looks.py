@@ -6,7 +6,8 @@ had its core, it takes two tokens of a stream in one read, the second of them a 
 
 With 400 streams at 20 ms a token comes every 50 µs, and waking up for each costs a third of all that the bare
 receiving costs. Where the kernel stamps arrivals, nothing is lost by letting a few streams' reads come together: at
-20,000 tokens/s a callback that parses nothing took 11.6 µs a token, with at least 0.2 ms between two looks 8.4 µs.
+20,000 tokens/s a callback that parses nothing took 11.6 µs a token, with at least 0.2 ms between two looks 8.4 µs; the
+whole product takes a tenth less with 0.4 ms than with 0.2 (median of three rounds).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gevent import get_hub, monkey
 
 from llm_locust.wire.clock import get_clock
 
-INTERVAL_NS = 200_000
+INTERVAL_NS = 400_000
 FROM_STREAMS = 50
 """Below, a token a look is what comes anyway, and a second sleep would only cost."""
 SLEPT_NS = 50_000
