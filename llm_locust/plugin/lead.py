@@ -29,6 +29,7 @@ from llm_locust.load.staged import StagedShape
 from llm_locust.measure.record import FAILURES
 from llm_locust.outputs import Outputs, Picture, RunState, make_run_directory
 from llm_locust.outputs.console import Screen
+from llm_locust.outputs.report import REPORT
 from llm_locust.prompts.source import PromptError
 
 from . import settings, view
@@ -41,6 +42,7 @@ from .library import Dataset
 from .listener_errors import ListenerErrors
 from .messages import RunOrder
 from .objectives import objectives
+from .pages import link_report
 from .prune import prune
 from .run import Run
 from .state import LLM, fresh_seed
@@ -259,6 +261,7 @@ class Lead:
             except KeyboardInterrupt:
                 logger.warning("llm-locust: stopped again; writing what is there")
         self.finish()
+        self._link_report(environment.parsed_options)
         for greenlet in self._greenlets:
             greenlet.kill(block=False)
         if self.code is not None:
@@ -278,6 +281,15 @@ class Lead:
             picture = self._writer.close(run)
             if picture is not None:
                 self.code = self._exit_code(run, picture)
+
+    def _link_report(self, options: Any) -> None:
+        """Locust's own page, where it was asked for, leads to ours."""
+        page = getattr(options, "html_file", None)
+        if page and self.run is not None:
+            try:
+                link_report(Path(page), self.run.outputs.directory / REPORT)
+            except OSError as error:
+                logger.warning("llm-locust: %s has no link to report.html: %s", page, error)
 
     def _exit_code(self, run: Run, picture: Picture) -> int:
         ok, failed = self._counts()

@@ -6,6 +6,7 @@ second for its workers; streams that drain later, and the last reports, are lost
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import time
@@ -33,14 +34,20 @@ def assert_whole(lab: Lab, output: str, state: str) -> None:
 
 @BOTH_MODES
 def test_streams_longer_than_a_report_are_all_counted_at_run_time(lab: Lab, mode: str) -> None:
-    """Streams of 3.5 s under -t 4, four at a time: those that end after the stop count, too (not with Locust alone)."""
-    args = ("-u", "4", "-r", "4", "-t", "4", "--only-summary")
+    """Streams of 3.5 s under -t 4, four at a time: those that end after the stop count, too (not with Locust alone).
+
+    The page that Locust's own `--html` writes leads to the run's report.
+    """
+    args = ("-u", "4", "-r", "4", "-t", "4", "--only-summary", "--html", "locust.html")
     env = {"FAKE_STREAM_S": "3.5"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     assert run.wait() == 0, run.output
     assert set(lab.outcomes()) == {"ok"}
     assert lab.outcomes()["ok"] == run.output.count(STREAMING)
     assert_whole(lab, run.output, "finished")
+    link = re.search(r'href="(reports/[^"]+/report\.html)"', (lab.folder / "locust.html").read_text())
+    assert link
+    assert (lab.folder / link[1]).exists()
 
 
 @BOTH_MODES
