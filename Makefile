@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.dev
 
-.PHONY: unit-rooms unit-cases unit-contract unit-proofs help demo test test-slow truth soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
+.PHONY: unit-rooms unit-cases unit-contract unit-proofs unit-webui help demo test test-slow truth soak exact lint types contracts unit rooms package wheelhouse webui webui-check bench clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -35,9 +35,9 @@ types: $(STAMP)  ## mypy --strict
 contracts: $(STAMP)  ## which room may import which
 	$(BIN)/lint-imports
 
-# The tests in four parts: most of them wait for processes, so the parts run side by side. What is not in a part of
+# The tests in five parts: most of them wait for processes, so the parts run side by side. What is not in a part of
 # its own is in the first.
-PARTS := unit-rooms unit-cases unit-contract unit-proofs
+PARTS := unit-rooms unit-cases unit-contract unit-proofs unit-webui
 # Real servers, masters and workers share two cores here: what fails is tried twice more, each try is told, and what
 # fails three times has failed.
 PYTEST := -q --durations=8 --reruns 2 -rfER -m "not slow" -p no:cacheprovider
@@ -53,7 +53,9 @@ unit-cases: $(STAMP)
 unit-contract: $(STAMP)
 	$(BIN)/pytest $(PYTEST) tests/contract
 unit-proofs: $(STAMP)
-	$(BIN)/pytest $(PYTEST) tests/proofs tests/webui tests/real tests/truth
+	$(BIN)/pytest $(PYTEST) tests/proofs tests/real tests/truth
+unit-webui: $(STAMP)
+	$(BIN)/pytest $(PYTEST) tests/webui
 
 rooms: $(STAMP)  ## the tests of the rooms that start no Locust; PYTHON=… VENV=… for another Python
 	$(BIN)/pytest -q --reruns 2 -m "not slow" tests/protocol tests/wire tests/measure tests/prompts tests/outputs
