@@ -29,14 +29,17 @@ def main() -> int:
     parser.add_argument("--streams", default="100,400,800,1600")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=2, help="measured requests a stream")
-    parser.add_argument("--clients", default=",".join(CLIENTS))
+    parser.add_argument("--clients", default=",".join(CLIENTS), help=f"some of: {', '.join(CLIENTS)}")
     parser.add_argument("--quick", action="store_true", help="one round at 400 streams")
     given = parser.parse_args()
+    clients = given.clients.split(",")
+    if unknown := set(clients) - set(CLIENTS):
+        parser.error(f"--clients: no {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
     levels = [400] if given.quick else [int(level) for level in given.streams.split(",")]
     readings: list[list[Reading]] = []
     for level in levels:
         for number in range(1 if given.quick else given.rounds):
-            readings.append(one_round(given.clients.split(","), Load(level, given.requests), number))
+            readings.append(one_round(clients, Load(level, given.requests), number))
     tables = [level_table(level, [r for r in readings if r and r[0].streams == level]) for level in levels]
     save("receive", {"rounds": [[one.as_dict() for one in found] for found in readings]}, *tables)
     return 1 if any(missed(level, readings) for level in levels) else 0

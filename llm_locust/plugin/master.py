@@ -21,6 +21,7 @@ from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
 from llm_locust.outputs.live import WorkerNow
 from llm_locust.prompts.source import StagePrompts
+from llm_locust.wire.clock import clock_identity
 
 from . import messages
 from .account import Account, difference
@@ -47,6 +48,7 @@ class MasterTeam:
         self._environment = environment
         self._llm = llm
         self._now_s = now_s
+        self._clock_identity = clock_identity()
         self._asked = asked
         self._roster = Roster(environment, llm, now_s)
         self._accounts = self._roster.accounts
@@ -295,7 +297,11 @@ class MasterTeam:
             account.offer_run(self._share_of(self._order))
 
     def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
-        answer = {"sent_ns": msg.data["sent_ns"], "master_ns": self._llm.clock.now_ns()}
+        answer = {
+            "sent_ns": msg.data["sent_ns"],
+            "master_ns": self._llm.clock.now_ns(),
+            "identity": self._clock_identity,
+        }
         self._runner.send_message(messages.CLOCK, answer, msg.node_id)
 
     def _on_ready(self, environment: Any, msg: Any, **_: Any) -> None:

@@ -18,6 +18,7 @@ from locust.exception import RPCError
 
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.prompts.source import PromptError
+from llm_locust.wire.clock import clock_identity
 
 from . import ahead, ctrl_c, messages, settings
 from .checks import open_files_problem
@@ -45,7 +46,7 @@ class Worker:
         self._runner = environment.runner
         self._llm = llm
         self._listener_errors = listener_errors
-        self._sync = ClockSync()
+        self._sync = ClockSync(clock_identity())
         self._welcomed = Event()
         self._acknowledged = Event()
         self._outbox = Outbox("")
@@ -143,7 +144,8 @@ class Worker:
         self._runner.quit()
 
     def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
-        self._sync.add(msg.data["sent_ns"], msg.data["master_ns"], self._llm.clock.now_ns())
+        answer = msg.data
+        self._sync.add(answer["sent_ns"], answer["master_ns"], self._llm.clock.now_ns(), answer["identity"])
 
     def _on_run(self, environment: Any, msg: Any, **_: Any) -> None:
         order = msgspec.convert(msg.data, RunOrder)
