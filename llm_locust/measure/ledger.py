@@ -23,7 +23,7 @@ from llm_locust.measure.levels import Levels
 from llm_locust.measure.record import FAILURES, Outcome, RequestRecord
 from llm_locust.measure.tally import Tally
 from llm_locust.measure.timeline import Timeline
-from llm_locust.measure.tokens import running_tokens
+from llm_locust.measure.tokens import one_each, running_tokens
 
 SECOND_NS = 1_000_000_000
 STREAMS_PER_PIECE = 32
@@ -269,22 +269,30 @@ class Ledger:
 
 def _running_tokens(stream: Stream, until_ns: int) -> tuple[Ints, Ints]:
     """Return instants and tokens of the events that are not booked yet."""
-    first = stream.booked_events
-    at_ns, cumulative, arrivals = stream.timeline.since(first, until_ns)
+    first, timeline = stream.booked_events, stream.timeline
+    if timeline.plain:
+        at_ns = timeline.instants(first, until_ns)
+        tokens = one_each(at_ns.size)
+    else:
+        at_ns, cumulative, arrivals = timeline.since(first, until_ns)
+        tokens = running_tokens(cumulative, timeline.cumulative_before(first), arrivals)
     stream.booked_events += at_ns.size
-    return at_ns, running_tokens(cumulative, stream.timeline.cumulative_before(first), arrivals)
+    return at_ns, tokens
 
 
 def _ended_tokens(stream: Stream, ending: Ending) -> tuple[Ints, Ints]:
     """Return instants and tokens that are still to be booked, corrections of what was booked among them."""
-    total = ending.samples.streamed_tokens
-    at_ns, tokens = stream.timeline.tokens(total)
-    if not at_ns.size:
+    total, timeline = ending.samples.streamed_tokens, stream.timeline
+    booked, first = stream.booked_events, stream.first_event
+    if not len(timeline):
         # Counted by usage or in a whole document: they came with the end.
         return np.array([ending.at_ns]), np.array([total or 0])
-    booked, first = stream.booked_events, stream.first_event
+    if timeline.plain and (total is None or total == len(timeline)):  # nothing that was booked is to be corrected
+        at_ns = timeline.instants(booked)
+        return at_ns, one_each(at_ns.size)
+    at_ns, tokens = timeline.tokens(total)
     if booked:
-        _, cumulative, arrivals = stream.timeline.since(0)
+        _, cumulative, arrivals = timeline.since(0)
         tokens = tokens.copy()
         tokens[:booked] -= running_tokens(cumulative[:booked], 0, arrivals[:booked])
     return at_ns[first:], tokens[first:]

@@ -86,9 +86,21 @@ class Timeline:
 
         With `until_ns` up to that instant; a stamp that runs back by microseconds may stand before the cut.
         """
-        end = len(self._at) if until_ns is None else bisect_right(self._at, until_ns, lo=index)
-        at_ns = np.frombuffer(self._at[index:end], np.int64)
+        at_ns = self.instants(index, until_ns)
+        end = index + at_ns.size
         return at_ns, self._counts(index, end), self._arrivals_per_event(index, end)
+
+    def instants(self, index: int, until_ns: int | None = None) -> Instants:
+        """Return the instants alone of what `since` gives."""
+        end = len(self._at) if until_ns is None else bisect_right(self._at, until_ns, lo=index)
+        return np.frombuffer(self._at[index:end], np.int64)
+
+    @property
+    def plain(self) -> bool:
+        """Whether each event so far is one arrival and none told a running count: one token each, as far as one can
+        tell yet.
+        """
+        return not self._cumulative and self.one_by_one
 
     def tokens(self, total: int | None) -> tuple[Instants, Instants]:
         """Return (instants, tokens) of all events, given the true number of streamed tokens; it is spread over the

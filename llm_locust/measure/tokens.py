@@ -14,6 +14,15 @@ UNKNOWN = -1
 """The cumulative count of an event that told none."""
 
 
+_ONES: Ints = np.ones(1024, np.int64)
+_ONES.flags.writeable = False
+
+
+def one_each(events: int) -> Ints:
+    """Return one token an event, not to be written to."""
+    return _ONES[:events] if events <= len(_ONES) else np.ones(events, np.int64)
+
+
 def running_tokens(cumulative: Ints, before: int, arrivals: Ints) -> Ints:
     """Return the tokens of each event as far as one can tell yet: the growth of the server's count, or one
     per arrival where it told none. `before` is the count of the event before the first of these.

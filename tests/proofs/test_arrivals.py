@@ -21,8 +21,8 @@ LONG_RATE_PER_S = 30.0
 LEAST_P = 0.01
 LAWS = {"poisson": 1.0, "constant": 0.0, "gamma-0.25": 0.25, "gamma-2": 2.0}
 SCHEDULE_RESOLUTION_S = 50e-6
-"""The workers of one machine share its monotonic clock, but rows have wall time: each worker joins the two once a second,
-and a time server may move the wall clock in between."""
+"""The workers of one machine share its monotonic clock, but rows have wall time: each worker joins the two once a
+second, and a time server may move the wall clock in between."""
 START_RESOLUTION_S = 0.002
 """The timer of a gevent hub is late by 0.7 ms at the median, 1.2 ms at p99; on a busy machine the lag's p99 counts."""
 QUIET_LAG_RATIO = 0.2
