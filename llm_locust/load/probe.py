@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import gevent
 from gevent.queue import SimpleQueue
@@ -26,7 +27,7 @@ from llm_locust.load.trial import Tester, tester, trial_limits
 from llm_locust.measure.finish import Identity, finish_record
 from llm_locust.measure.judge import media_type
 from llm_locust.measure.record import RequestRecord
-from llm_locust.protocol import ANSWER, REASONING, REFUSAL, TOOL, UNSEEN, Arrival, dialect_names, get_dialect
+from llm_locust.protocol import ANSWER, REASONING, REFUSAL, TOOL, UNSEEN, Arrival, Reader, dialect_names, get_dialect
 from llm_locust.protocol.types import BodyOptions
 from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.transport import WireTransport
@@ -44,30 +45,29 @@ Seen = tuple[int, str, bool]
 class Tap(StreamSink):
     """A sink that also tells what it sees, into a queue: printing would block the hub."""
 
-    __slots__ = ("_at_ns", "_comments", "_of_read", "_read_event", "seen")
+    __slots__ = ("_at_ns", "_comments", "_of_read", "seen")
 
     def __init__(self, flight: Flight) -> None:
-        super().__init__(flight.asked, flight.reader, flight.timeline)
+        super().__init__(flight.asked, cast(Reader, _Overheard(flight.reader, self._tell)), flight.timeline)
         self.seen: SimpleQueue[Seen | None] = SimpleQueue()
         self._at_ns = 0
         self._of_read: list[str] = []
         self._comments = 0
-        self._read_event = self._event
-        self._event = self._tell
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
         """Take the head."""
         super().on_head(status, headers, at_ns)
         self.seen.put((at_ns, f"head     HTTP {status} {media_type(headers)}", False))
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
         """Take one read."""
         self._at_ns = at_ns
         if self._decoder is None:
             self.seen.put((at_ns, f"body     {_shown(data)}", False))
-            return super().on_read(data, at_ns, lag_ns)
+            super().on_read(data, at_ns, lag_ns)
+            return
         late_events = self.timeline.late_events
-        tokens = super().on_read(data, at_ns, lag_ns)
+        super().on_read(data, at_ns, lag_ns)
         late = self.timeline.late_events > late_events
         for what in self._of_read:
             self.seen.put((at_ns, what, late))
@@ -75,15 +75,29 @@ class Tap(StreamSink):
         if self._decoder.comments > self._comments:
             self._comments = self._decoder.comments
             self.seen.put((at_ns, "comment", late))
-        return tokens
 
-    def _tell(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
-        arrivals = self._read_event(payload, event_type)
+    def _tell(self, payload: bytes, event_type: bytes, arrivals: tuple[Arrival, ...]) -> None:
         kind = "token" if arrivals else "event"
         channels = ", ".join(_channels(mask) for _, mask in arrivals)
         named = f"[{event_type.decode('latin-1')}] " if event_type else ""
         self._of_read.append(f"{kind:8} {channels and channels + ': '}{named}{_shown(payload)}")
+
+
+class _Overheard:
+    """A reader whose events are told as well."""
+
+    def __init__(self, reader: Reader, tell: Callable[[bytes, bytes, tuple[Arrival, ...]], None]) -> None:
+        self._reader = reader
+        self._tell = tell
+
+    def event(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
+        """Read an event, and tell it."""
+        arrivals = self._reader.event(payload, event_type)
+        self._tell(payload, event_type, arrivals)
         return arrivals
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
 
 
 def probe(server: Tester, body: BodyOptions) -> Iterator[str]:

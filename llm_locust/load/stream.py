@@ -32,7 +32,7 @@ class StreamSink:
     ``on_tokens`` is None unless somebody listens to tokens.
     """
 
-    __slots__ = ("_asked", "_decoder", "_event", "_feed", "_kept_bytes", "body", "on_tokens",
+    __slots__ = ("_asked", "_decoder", "_kept_bytes", "body", "on_tokens",
                  "reader", "timeline")  # fmt: skip
 
     def __init__(self, asked: AskFacts, reader: Reader, timeline: Timeline, on_tokens: OnTokens | None = None) -> None:
@@ -41,9 +41,7 @@ class StreamSink:
         self.body = bytearray()
         self._asked = asked
         self._decoder: EventDecoder | None = None
-        self._feed: Callable[[bytes], list[tuple[bytes, bytes]]] | None = None
         self._kept_bytes = MAX_BODY_BYTES
-        self._event = reader.event
         self.on_tokens = on_tokens
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
@@ -53,28 +51,31 @@ class StreamSink:
             return
         if asked.stream:
             self._decoder = make_decoder(asked.framing)
-            self._feed = self._decoder.feed
         else:
             self._kept_bytes = MAX_DOCUMENT_BYTES
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
-        """Take one read; return the number of token-bearing events that it completed."""
-        feed = self._feed
-        if feed is None:
+    @property
+    def last_token_ns(self) -> int:
+        """The instant of the last token, 0 before the first."""
+        return self.timeline.last_ns or 0
+
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
+        """Take one read."""
+        decoder = self._decoder
+        if decoder is None:
             self.body += data[: self._kept_bytes - len(self.body)]
-            return 0
+            return
         tokens = 0
-        read_event = self._event
-        for event_type, payload in feed(data):
-            arrivals = read_event(payload, event_type)
+        reader = self.reader
+        for event_type, payload in decoder.feed(data):
+            arrivals = reader.event(payload, event_type)
             if arrivals:
                 tokens += 1
-                self.timeline.add(arrivals, at_ns, self.reader.cumulative_tokens)
+                self.timeline.add(arrivals, at_ns, reader.cumulative_tokens)
                 if self.on_tokens is not None:
                     self.on_tokens([(arrivals, at_ns)])
         if tokens > 1:
             self.timeline.close_read(tokens, max(lag_ns, looks().unseen_ns()))
-        return tokens
 
     def finish(self, exchange: Exchange) -> None:
         """Take the end of the exchange: the event that the body's end completed, or the whole document.
@@ -85,7 +86,7 @@ class StreamSink:
             return
         if self._decoder is not None:
             for event_type, payload in self._decoder.finish():
-                arrivals = self._event(payload, event_type)
+                arrivals = self.reader.event(payload, event_type)
                 if arrivals:
                     self.timeline.add(arrivals, exchange.end_ns, self.reader.cumulative_tokens)
         elif not self._asked.stream and is_expected_type(media_type(exchange.headers), self._asked):
@@ -101,10 +102,10 @@ class RawSink(StreamSink):
         super().__init__(asked, reader, timeline, on_tokens)
         self.raw = bytearray()
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
         """Keep the read's bytes, then take it."""
         self.raw += data[: MAX_BODY_BYTES - len(self.raw)]
-        return super().on_read(data, at_ns, lag_ns)
+        super().on_read(data, at_ns, lag_ns)
 
 
 def _is_success(status: int | None) -> bool:

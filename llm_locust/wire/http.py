@@ -27,11 +27,12 @@ class ResponseParser:
     """Reads one response; ``feed`` takes bytes, ``pieces`` collects the body's, still encoded.
 
     Interim responses (1xx) are skipped. The body callback is ``pieces.append`` itself, so a token costs no
-    Python frame here. What follows the response's end sets ``leftover``. Names of headers are lower case.
+    Python frame here; an empty piece marks the response's end. What follows it sets ``leftover``. Names of headers
+    are lower case.
     """
 
     __slots__ = (
-        "_body_pieces",
+        "_ended",
         "_interim",
         "_method",
         "_parser",
@@ -51,7 +52,7 @@ class ResponseParser:
     def __init__(self, method: str) -> None:
         self._method = method
         self._interim = False
-        self._body_pieces: int | None = None
+        self._ended = False  # the body has been taken to its end
         self.begun = False
         self.head_complete = False
         self.done = False
@@ -102,24 +103,25 @@ class ResponseParser:
     def body(self) -> bytes:
         """Take the body bytes collected since the last call."""
         pieces = self.pieces
-        if self._body_pieces is not None:
-            self.leftover = self.leftover or len(pieces) > self._body_pieces
-            del pieces[self._body_pieces :]
-            self._body_pieces = 0
+        if self.done:
+            end = 0 if self._ended else pieces.index(b"")
+            self.leftover = self.leftover or len(pieces) > end + (not self._ended)
+            self._ended = True
+            del pieces[end:]
         joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         return joined
 
     def finish(self) -> bool:
         """Take the connection's end; return whether the response is complete with it."""
-        if self.head_complete and self.until_close:
-            self.done = True
+        if self.head_complete and self.until_close and not self.done:
+            self.done = self._ended = True
         return self.done
 
     def _end(self) -> None:
         self.done = True
         self.keep_alive = self._parser.should_keep_alive()
-        self._body_pieces = len(self.pieces)
+        self.pieces.append(b"")
 
 
 class Inflater:

@@ -1,7 +1,7 @@
 """The four time limits of an exchange, kept by one timer that is set a handful of times.
 
-A read costs no timer call: it stores the instant of the last token, and a timer that comes due looks whether
-that instant has moved its deadline. Knows no sockets and no HTTP.
+A read costs nothing here: a timer that comes due asks the sink when the last token came, and whether that has moved
+its deadline. Knows no sockets and no HTTP.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from gevent import get_hub
 
-from llm_locust.wire.types import End, Exchange, Limits
+from llm_locust.wire.types import End, Exchange, Limits, Sink
 
 _NS = 1_000_000_000
 
@@ -20,37 +20,36 @@ _NS = 1_000_000_000
 class LimitTimer:
     """Watches first-token, stall and total limit of one exchange; calls ``on_limit`` in the hub.
 
-    ``last_token_ns`` is written by the reader of the exchange; 0 means no token yet. ``on_due`` runs before a
-    limit is judged, so that bytes which already wait in the socket still count.
+    ``on_due`` runs before a limit is judged, so that bytes which already wait in the socket still count.
     """
 
-    __slots__ = ("_exchange", "_limits", "_on_due", "_on_limit", "_timer", "last_token_ns")
+    __slots__ = ("_exchange", "_limits", "_on_due", "_on_limit", "_sink", "_timer")
 
     def __init__(
-        self, limits: Limits, exchange: Exchange, on_due: Callable[[], object], on_limit: Callable[[End], None]
+        self,
+        limits: Limits,
+        exchange: Exchange,
+        sink: Sink,
+        on_due: Callable[[], object],
+        on_limit: Callable[[End], None],
     ):
-        self.last_token_ns = 0
         self._limits = limits
         self._exchange = exchange
+        self._sink = sink
         self._on_due = on_due
         self._on_limit = on_limit
         self._timer: Any = None
 
     def arm(self) -> None:
-        """Set the timer to the next deadline; called at the start and at the first token."""
-        deadline = self._deadline()
-        if self._timer is not None:
-            self._timer.close()
-            self._timer = None
-        if deadline is not None:
-            after_s = max(deadline[0] - monotonic_ns(), 0) / _NS
-            self._timer = get_hub().loop.timer(after_s)
+        """Set the timer to when a limit may be reached next."""
+        self.close()
+        deadlines = [deadline_ns for deadline_ns, _ in self._deadlines()]
+        now_ns = monotonic_ns()
+        if self._limits.stall_s and not self._sink.last_token_ns:
+            deadlines.append(now_ns + int(self._limits.stall_s * _NS))  # nobody tells that a first token has come
+        if deadlines:
+            self._timer = get_hub().loop.timer(max(min(deadlines) - now_ns, 0) / _NS)
             self._timer.start(self._due, update=True)
-
-    def first_token(self, at_ns: int) -> None:
-        """Go over from the first-token limit to the stall limit."""
-        self.last_token_ns = at_ns
-        self.arm()
 
     def close(self) -> None:
         """Stop watching."""
@@ -58,23 +57,23 @@ class LimitTimer:
             self._timer.close()
             self._timer = None
 
-    def _deadline(self) -> tuple[int, End] | None:
-        limits = self._limits
+    def _deadlines(self) -> list[tuple[int, End]]:
+        """The limits that are known to come, unless tokens move them."""
+        limits, start_ns, last_token_ns = self._limits, self._exchange.start_ns, self._sink.last_token_ns
         due: list[tuple[int, End]] = []
         if limits.total_s:
-            due.append((self._exchange.start_ns + int(limits.total_s * _NS), End.TIMEOUT_TOTAL))
-        if not self.last_token_ns:
-            if limits.first_token_s:
-                due.append((self._exchange.start_ns + int(limits.first_token_s * _NS), End.TIMEOUT_FIRST_TOKEN))
-        elif limits.stall_s:
-            due.append((self.last_token_ns + int(limits.stall_s * _NS), End.TIMEOUT_STALL))
-        return min(due, key=lambda item: item[0]) if due else None
+            due.append((start_ns + int(limits.total_s * _NS), End.TIMEOUT_TOTAL))
+        if last_token_ns and limits.stall_s:
+            due.append((last_token_ns + int(limits.stall_s * _NS), End.TIMEOUT_STALL))
+        elif limits.first_token_s and not last_token_ns:
+            due.append((start_ns + int(limits.first_token_s * _NS), End.TIMEOUT_FIRST_TOKEN))
+        return due
 
     def _due(self) -> None:
         self._on_due()
         if self._timer is None:  # what was read has ended the exchange
             return
-        deadline = self._deadline()
+        deadline = min(self._deadlines(), key=lambda item: item[0], default=None)
         if deadline is not None and deadline[0] <= monotonic_ns():
             self.close()
             self._on_limit(deadline[1])

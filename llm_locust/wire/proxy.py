@@ -35,12 +35,12 @@ def perform_through_proxy(client: httpx.Client, request: httpx.Request, call: Ca
     }
     request.extensions["trace"] = _Instants(exchange).note
     exchange.start_ns = get_clock().now_ns()
-    limit = LimitTimer(call.limits, exchange, _nothing, lambda end: greenlet.throw(_LimitReached(end)))
+    limit = LimitTimer(call.limits, exchange, call.sink, _nothing, lambda end: greenlet.throw(_LimitReached(end)))
     limit.arm()
     try:
         response = client.send(request, stream=True)
         try:
-            _read(response, call, limit)
+            _read(response, call)
         finally:
             response.close()
         end, error = End.COMPLETE, ""
@@ -83,7 +83,7 @@ class _Instants:
             self._exchange.sent_ns = now_ns
 
 
-def _read(response: httpx.Response, call: Call, limit: LimitTimer) -> None:
+def _read(response: httpx.Response, call: Call) -> None:
     now_ns = get_clock().now_ns
     exchange, sink = call.exchange, call.sink
     exchange.status = response.status_code
@@ -104,13 +104,9 @@ def _read(response: httpx.Response, call: Call, limit: LimitTimer) -> None:
         exchange.reads += 1
         exchange.received_bytes += len(data)
         try:
-            events = sink.on_read(data, at_ns, USER_TIME)
+            sink.on_read(data, at_ns, USER_TIME)
         except Exception as error:
             raise _SinkError(f"{type(error).__name__}: {error}") from error
-        if events > 0 and limit.last_token_ns:
-            limit.last_token_ns = at_ns
-        elif events > 0:
-            limit.first_token(at_ns)
     if inflate is not None and not inflate.finished:
         raise httpx.RemoteProtocolError("incomplete body")
 

@@ -165,14 +165,15 @@ class _Body:
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
+        self.last_token_ns = 0
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
         """Nothing to do: the exchange has the head."""
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
         """Keep the bytes."""
         self.pieces.append(data)
-        return 1
+        self.last_token_ns = at_ns
 
 
 def origin_of(request: httpx.Request) -> Origin:

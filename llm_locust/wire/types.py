@@ -32,16 +32,20 @@ class End(enum.Enum):
 class Sink(Protocol):
     """Sees a response as it arrives; both methods run in the hub's callback and never block."""
 
+    @property
+    def last_token_ns(self) -> int:
+        """The instant of the last token, 0 before the first: what the first-token and stall limits look at."""
+        ...
+
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
         """Status line and headers are complete. Header names are lower case."""
         ...
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
-        """Take the body bytes of one read; return how many token-bearing events it completed.
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
+        """Take the body bytes of one read.
 
         ``at_ns`` is the kernel's stamp of the read's last segment, ``lag_ns`` how much later the
         read returned; USER_TIME says that ``at_ns`` is the return of the read itself.
-        The result feeds the first-token and stall limits.
         """
         ...
 

@@ -52,7 +52,8 @@ def test_tokens_of_one_late_read_are_told_as_upper_bounds(lag_ns: int, late: boo
     token = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
     tap = Tap(flight)
     tap.on_head(200, [(b"content-type", b"text/event-stream")], 1)
-    assert [tap.on_read(token, 2, lag_ns), tap.on_read(token * 2, 3, lag_ns)] == [1, 2]
+    tap.on_read(token, 2, lag_ns)
+    tap.on_read(token * 2, 3, lag_ns)
     told = [tap.seen.get(block=False) for _ in range(4)]
     assert [(seen[0], seen[2]) for seen in told if seen is not None] == [(1, False), (2, False), (3, late), (3, late)]
 

@@ -50,9 +50,12 @@ class Sink:
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], at_ns: int) -> None:
         self.heads.append((status, headers, at_ns))
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
         self.reads.append((data, at_ns, lag_ns))
-        return data.count(b"data: ")
+
+    @property
+    def last_token_ns(self) -> int:
+        return next((at_ns for data, at_ns, _ in reversed(self.reads) if b"data: " in data), 0)
 
     @property
     def body(self) -> bytes:

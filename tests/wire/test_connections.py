@@ -224,9 +224,8 @@ def test_sink_that_raises_ends_the_exchange(method: str) -> None:
 
 def test_sink_that_blocks_ends_the_exchange() -> None:
     class Blocking(Sink):
-        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
             gevent.sleep(0.01)
-            return 1
 
     with ScriptedServer([[(0, OK)]]) as server, user() as client:
         exchange = ask(client, server.url, Blocking())
@@ -238,7 +237,7 @@ def test_interrupt_goes_through_when_it_hits_the_sink() -> None:
     """Ctrl-C arrives in whatever code is running; swallowed there, the run would go on."""
 
     class Interrupted(Sink):
-        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
             raise KeyboardInterrupt
 
     exchange = Exchange()

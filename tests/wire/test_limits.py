@@ -93,12 +93,12 @@ def test_limit_does_not_end_a_stream_when_the_token_waits_in_the_socket() -> Non
     """A hub held past the limit finds the limit and the bytes at once: the bytes were in time."""
 
     class Holding(Sink):
-        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
             if not self.reads:
                 hold_until(at_ns + 80_000_000)
                 server.send_now(TOKEN)
                 hold_until(at_ns + 120_000_000)
-            return super().on_read(data, at_ns, lag_ns)
+            super().on_read(data, at_ns, lag_ns)
 
     with ScriptedServer([[(0, HEAD), (20, TOKEN), (170, LAST)]]) as server, user() as client:
         assert ask(client, server.url, Holding(), Limits(1, 1, 0.1, 5)).end is End.COMPLETE

@@ -28,9 +28,9 @@ class Watching(Sink):
         super().__init__()
         self.unseen_ns: list[int] = []
 
-    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+    def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
         self.unseen_ns.append(looks().unseen_ns())
-        return super().on_read(data, at_ns, lag_ns)
+        super().on_read(data, at_ns, lag_ns)
 
     @property
     def two_at_once(self) -> tuple[int, int]:

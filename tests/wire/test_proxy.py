@@ -77,7 +77,7 @@ def test_proxy_that_is_not_there_is_a_connect_error() -> None:
 
 def test_sink_that_raises_ends_the_exchange_through_a_proxy() -> None:
     class Raising(Sink):
-        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> int:
+        def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
             raise KeyError("a bug")
 
     exchange, _ = proxied([(0, HEAD + TOKEN + LAST)], Raising())
