@@ -1,17 +1,30 @@
-"""The frame of OpenAI's chat and completions events: ``choices`` beside ``usage``.
+"""The frame of OpenAI's chat and completions: how both are asked, and events with ``choices`` beside ``usage``.
 
-The two dialects differ only in where a choice keeps its text.
+The two dialects differ only in how they carry a prompt and in where a choice keeps its text.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
 
+import msgspec
+
+from llm_locust.protocol import body
 from llm_locust.protocol.answer import AnswerReader, Choice
 from llm_locust.protocol.lenient import as_count, as_mapping, as_mappings
-from llm_locust.protocol.openai_usage import state_untyped
-from llm_locust.protocol.types import NOTHING, UNSEEN, Arrival
+from llm_locust.protocol.openai_usage import UsageChunk, state_untyped
+from llm_locust.protocol.types import NOTHING, UNSEEN, Arrival, BodyOptions, Framing, PromptRequest
+
+C = TypeVar("C")
+
+
+class ChoicesChunk(msgspec.Struct, Generic[C], gc=False):
+    """One typed event; ``C`` is the dialect's own choice."""
+
+    choices: tuple[C, ...] = ()
+    usage: UsageChunk | None = None
+    error: Any = None
 
 
 class ChoicesReader(AnswerReader):
@@ -44,3 +57,24 @@ class ChoicesReader(AnswerReader):
 
     def _read_document(self, document: dict[str, Any], place: int) -> None:
         self._read(document, b"")
+
+
+class ChoicesDialect(ABC):
+    """What the two dialects ask alike."""
+
+    name: str
+    framing = Framing.SSE
+    finish_reason_expected = True
+    optional_fields: tuple[str, ...] = ("ignore_eos", "min_tokens", "stream_options", "continuous_usage_stats")
+
+    @abstractmethod
+    def _prompt_field(self, prompt: PromptRequest) -> dict[str, Any]:
+        """Return the one field that carries the prompt."""
+
+    def body(self, prompt: PromptRequest, options: BodyOptions) -> dict[str, Any]:
+        """Build the JSON body; raises ValueError where the dialect cannot carry the prompt."""
+        return body.with_extra({**self._prompt_field(prompt), **body.openai_fields(prompt, options)}, prompt, options)
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """Return the authorization header."""
+        return body.bearer(api_key)

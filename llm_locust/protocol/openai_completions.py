@@ -13,9 +13,9 @@ import msgspec
 from llm_locust.protocol import body
 from llm_locust.protocol.answer import FIRST_CHOICE, Choice
 from llm_locust.protocol.lenient import as_text
-from llm_locust.protocol.openai_choices import ChoicesReader
-from llm_locust.protocol.openai_usage import UsageChunk, state_typed
-from llm_locust.protocol.types import ANSWER, Arrival, BodyOptions, Framing, PromptRequest
+from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader
+from llm_locust.protocol.openai_usage import state_typed
+from llm_locust.protocol.types import ANSWER, Arrival, PromptRequest
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -23,13 +23,7 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
-class _Chunk(msgspec.Struct, gc=False):
-    choices: tuple[_Choice, ...] = ()
-    usage: UsageChunk | None = None
-    error: Any = None
-
-
-_decode = msgspec.json.Decoder(_Chunk).decode
+_decode = msgspec.json.Decoder(ChoicesChunk[_Choice]).decode
 
 
 class OpenAICompletionsReader(ChoicesReader):
@@ -62,24 +56,15 @@ class OpenAICompletionsReader(ChoicesReader):
         return choice.add(ANSWER, as_text(item.get("text")))
 
 
-class OpenAICompletions:
-    """``/v1/completions``."""
+class OpenAICompletions(ChoicesDialect):
+    """``/v1/completions``; a conversation has no place in it."""
 
     name = "openai-completions"
     path = "/v1/completions"
     document_path = path
-    framing = Framing.SSE
-    finish_reason_expected = True
-    optional_fields: tuple[str, ...] = ("ignore_eos", "min_tokens", "stream_options", "continuous_usage_stats")
 
-    def body(self, prompt: PromptRequest, options: BodyOptions) -> dict[str, Any]:
-        """Build the JSON body; raises ValueError for a conversation."""
-        fields = {"prompt": body.text_or_ids(prompt, self.name), **body.openai_fields(prompt, options)}
-        return body.with_extra(fields, prompt, options)
-
-    def headers(self, api_key: str | None) -> dict[str, str]:
-        """Return the authorization header."""
-        return body.bearer(api_key)
+    def _prompt_field(self, prompt: PromptRequest) -> dict[str, Any]:
+        return {"prompt": body.text_or_ids(prompt, self.name)}
 
     def reader(self, *, stream: bool, n: int = 1) -> OpenAICompletionsReader:
         """Make the reader of one answer; it reads streams and documents alike."""
