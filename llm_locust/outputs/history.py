@@ -20,7 +20,7 @@ from llm_locust.outputs.timeline_csv import TimelineRow
 MOST_POINTS = 400
 """Points kept; a night of 12 h then has one about every two minutes, ten minutes are kept to the second."""
 
-_RATES = {
+RATES = {
     "started_per_s": "requests_started",
     "ok_per_s": "requests_ok",
     "failed_per_s": "requests_failed",
@@ -29,6 +29,8 @@ _RATES = {
     "input_tok_per_s": "input_tokens",
     "in_flight": "in_flight",
 }
+"""Columns of a point that are means over its seconds, and the columns of timeline.csv they come from."""
+
 _QUANTILES: dict[str, tuple[float, ...]] = {
     "ttft_ms": (0.5, 0.9, 0.99),
     "ttft_scheduled_ms": (0.5, 0.9, 0.99),
@@ -47,7 +49,7 @@ POINT_COLUMNS: tuple[str, ...] = (
     "loop_lag_ms_max",
     "output_tok_per_s_min",
     "output_tok_per_s_max",
-    *_RATES,
+    *RATES,
     *(f"{name}_p{round(q * 100)}" for name, quantiles in _QUANTILES.items() for q in quantiles),
     *(f"{name}_heat" for name in _HEAT),
 )
@@ -145,7 +147,7 @@ class History:
             return {}
         latest = self._reaching_back(len(self._points) - 1, seconds)
         length_s = sum(point.length_s for point in latest)
-        rates = {name: sum(point.sums[name] for point in latest) / length_s for name in _RATES}
+        rates = {name: sum(point.sums[name] for point in latest) / length_s for name in RATES}
         return rates | dict(_quantiles(_merged([point.distributions for point in latest])))
 
     def _shortest_pair(self) -> int:
@@ -188,7 +190,7 @@ def _point(row: TimelineRow) -> Point:
         second.epoch_s,
         second.epoch_s + 1,
         (row.stage, row.phase),
-        {name: float(second.values[column] or 0) for name, column in _RATES.items()},
+        {name: float(second.values[column] or 0) for name, column in RATES.items()},
         tokens,
         tokens,
         row.users,
@@ -216,7 +218,7 @@ def _cells(point: Point, latest: Mapping[str, Histogram]) -> list[Cell]:
         point.until_s,
         point.users,
         point.in_flight_peak,
-        *(None if number is None else _drawn(number) for number in numbers),
+        *(None if number is None else four_digits(number) for number in numbers),
         *(heat_of(point.distributions.get(name)) for name in _HEAT),
     ]
 
@@ -229,7 +231,7 @@ def _quantiles(distributions: Mapping[str, Histogram]) -> Iterator[tuple[str, fl
             yield f"{name}_p{round(q * 100)}", None if value is None else value / 1e6
 
 
-def _drawn(number: float) -> float | int:
+def four_digits(number: float) -> float | int:
     """Four digits are enough to draw a point, and half as long as all of them."""
     if number == 0 or not math.isfinite(number):
         return 0

@@ -6,7 +6,7 @@ numbers of stages are those of stages.csv, unrounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from llm_locust.outputs.history import POINT_COLUMNS, History
 from llm_locust.outputs.picture import Picture, Validity
 from llm_locust.outputs.sample import Sample
 from llm_locust.outputs.summary import Failure
-from llm_locust.outputs.text import encodable
+from llm_locust.outputs.text import json_bytes
 from llm_locust.outputs.timeline_csv import TimelineRow
 
 _LATENCIES = ("ttft_ms", "ttft_scheduled_ms", "ttfa_ms", "tpot_ms", "itl_ms", "e2e_ms", "e2e_scheduled_ms")
@@ -118,10 +118,10 @@ class LiveHistory:
     def answer(self, token: str = "") -> bytes:
         """Return JSON: what changed since the answer that had this token; everything for a token of another run."""
         if self._adds == 0:  # begun, and nothing to show yet: pages of the run before drop what they have
-            return _encode({"token": self._token, "whole": True, "now": None})
+            return json_bytes({"token": self._token, "whole": True, "now": None})
         adds, changes = self._place(token)
         if adds == self._adds:
-            return _encode({"token": self._token, "whole": False, "now": None})
+            return json_bytes({"token": self._token, "whole": False, "now": None})
         answer = self._cached.get(changes)
         if answer is None:
             if len(self._cached) >= 16:  # readers that come and go; each answer is made again when asked for
@@ -131,7 +131,7 @@ class LiveHistory:
 
     def distributions(self) -> bytes:
         """Return JSON: the bounded sample of requests by stage."""
-        return _encode({"run_id": self.run.run_id, "stages": self._sample.told()})
+        return json_bytes({"run_id": self.run.run_id, "stages": self._sample.told()})
 
     @property
     def _token(self) -> str:
@@ -147,8 +147,8 @@ class LiveHistory:
 
     def _changed_since(self, changes: int) -> bytes:
         if self._now is None:
-            self._now = msgspec.Raw(_encode(self._latest()))
-        return _encode(
+            self._now = msgspec.Raw(json_bytes(self._latest()))
+        return json_bytes(
             {
                 "token": self._token,
                 "whole": changes == 0,
@@ -250,20 +250,3 @@ def _row(row: StageRow, picture: Picture, run: RunFacts, best: str | None) -> di
         "best": row.stage == best,
         **economy(run, values["output_tok_per_s"]),
     }
-
-
-def _encode(value: object) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # a lone surrogate in what a server or a dataset sent
-        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, Mapping):
-        return {encodable(str(key)): _encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(item) for item in value]
-    return value

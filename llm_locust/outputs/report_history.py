@@ -17,18 +17,9 @@ from numpy.typing import NDArray
 
 from llm_locust.measure.seconds import SLIDING_S
 from llm_locust.outputs.heat import HEAT_BINS, HEAT_LOWEST_MS, HEAT_RATIO, heat_bins_ms, read_heat, told
-from llm_locust.outputs.history import MOST_POINTS, POINT_COLUMNS
+from llm_locust.outputs.history import MOST_POINTS, POINT_COLUMNS, RATES, four_digits
 from llm_locust.outputs.report_requests import EndedRequests
 
-_SUMS = {
-    "started_per_s": "requests_started",
-    "ok_per_s": "requests_ok",
-    "failed_per_s": "requests_failed",
-    "unfinished_per_s": "requests_unfinished",
-    "output_tok_per_s": "output_tokens",
-    "input_tok_per_s": "input_tokens",
-    "in_flight": "in_flight",
-}
 _MOST = {
     "users": "users",
     "in_flight_peak": "in_flight_peak",
@@ -60,7 +51,7 @@ def _points(timeline: pd.DataFrame, ended: EndedRequests, most_points: int) -> I
         found = {
             "from_s": from_s,
             "until_s": until_s,
-            **{name: _drawn(part[column].sum() / len(part)) for name, column in _SUMS.items()},
+            **{name: _drawn(part[column].sum() / len(part)) for name, column in RATES.items()},
             **{name: _drawn(part[column].max()) for name, column in _MOST.items()},
             "output_tok_per_s_min": _drawn(part["output_tokens"].min()),
             **_quantiles(ended, min(from_s, until_s - SLIDING_S), until_s),
@@ -123,8 +114,4 @@ def _heat_of_seconds(part: pd.DataFrame) -> list[int] | None:
 
 
 def _drawn(number: Any) -> float | int | None:
-    """Four digits are enough to draw a point; None for what is absent."""
-    if pd.isna(number):
-        return None
-    rounded = float(f"{float(number):.4g}")
-    return int(rounded) if rounded == int(rounded) else rounded
+    return None if pd.isna(number) else four_digits(float(number))

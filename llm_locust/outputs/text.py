@@ -74,13 +74,17 @@ def cell(value: object) -> str:
     return str(value)
 
 
-def json_document(value: object) -> bytes:
-    """Encode dataclasses, Structs and builtins as indented JSON; what is not finite becomes null."""
+def json_bytes(value: object) -> bytes:
+    """Encode dataclasses, Structs, builtins and JSON as it is (Raw) as JSON; what is not finite becomes null."""
     try:
-        encoded = msgspec.json.encode(value)
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate somewhere; looking for it costs ten times as much
-        encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value, str_keys=True)))
-    return msgspec.json.format(encoded, indent=2) + b"\n"
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value, str_keys=True, enc_hook=msgspec.json.decode)))
+
+
+def json_document(value: object) -> bytes:
+    """Encode as `json_bytes`, indented."""
+    return msgspec.json.format(json_bytes(value), indent=2) + b"\n"
 
 
 def _encodable(value: Any) -> Any:

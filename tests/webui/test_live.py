@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,6 +105,17 @@ def test_texts_with_lone_surrogates_are_told() -> None:
     live.add(run.picture(), [], run.crew(), failures=[failure], state=RunState.STOPPED)
     now = json.loads(live.answer())["now"]
     assert (now["run"]["note"], now["failures"][0]["sample"], now["state"]) == ("\ufffdx", "bad \ufffd byte", "stopped")
+
+
+def test_stage_whose_label_has_a_lone_surrogate_is_told() -> None:
+    """A label is its shape's own text; the table beside it was encoded before."""
+    run, live = FakeRun(), LiveHistory(facts(), "1")
+    run.step(2)
+    rows = [replace(row, stage="bad \udfff label") for row in run.take()[0]]
+    live.add(run.picture(), rows, run.crew())
+    answer = json.loads(live.answer())
+    assert [band[0] for band in answer["history"]["bands"]] == ["bad \ufffd label"]
+    assert answer["now"]["run"]["run_id"] == live.run.run_id
 
 
 @pytest.mark.slow
