@@ -20,17 +20,18 @@ S = 1_000_000_000
 START_NS = 5 * S
 EPOCH_OFFSET_NS = 1_700_000_000 * S
 TEXT: tuple[Arrival, ...] = ((0, ANSWER),)
-IDENTITY = Identity(
-    run_id="run",
-    worker="w1",
-    request_id=1,
-    user_class="Chat",
-    name="chat",
-    dialect="openai-chat",
-    stage="8 users",
-    phase="steady",
-    epoch_offset_ns=EPOCH_OFFSET_NS,
-)
+WHICH: dict[str, Any] = {
+    "run_id": "run",
+    "worker": "w1",
+    "request_id": 1,
+    "user_class": "Chat",
+    "name": "chat",
+    "dialect": "openai-chat",
+    "stage": "8 users",
+    "phase": "steady",
+}
+"""Which request it was, as its identity and its record say alike."""
+IDENTITY = Identity(**WHICH, epoch_offset_ns=EPOCH_OFFSET_NS)
 
 
 @dataclass
@@ -125,18 +126,7 @@ def samples_of(
 
 def record_of(start_ms: float = 0, outcome: Outcome = Outcome.OK, **fields: Any) -> RequestRecord:
     """A record that started so many ms after the run; fields ending in `_ms` are converted."""
-    values: dict[str, Any] = {
-        "run_id": "run",
-        "worker": "w1",
-        "request_id": 1,
-        "user_class": "Chat",
-        "name": "chat",
-        "dialect": "openai-chat",
-        "stage": "8 users",
-        "phase": "steady",
-        "start_epoch_ns": EPOCH_OFFSET_NS + START_NS + round(start_ms * MS),
-        "outcome": outcome,
-    }
+    values = WHICH | {"start_epoch_ns": EPOCH_OFFSET_NS + START_NS + round(start_ms * MS), "outcome": outcome}
     for key, value in fields.items():
         if key.endswith("_ms"):
             values[key.removesuffix("_ms") + "_ns"] = None if value is None else round(value * MS)

@@ -11,7 +11,7 @@ from llm_locust.measure.judge import AskFacts
 from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.protocol.types import Usage
 from llm_locust.wire.types import End
-from tests.measure.given import EPOCH_OFFSET_NS, IDENTITY, MS, START_NS, exchange_of, finished, record_of
+from tests.measure.given import EPOCH_OFFSET_NS, IDENTITY, MS, START_NS, WHICH, exchange_of, finished, record_of
 
 
 def test_whole_record_when_everything_is_known() -> None:
@@ -38,14 +38,7 @@ def test_whole_record_when_everything_is_known() -> None:
         [100, 120, 140, 140], usage, exchange=exchange, asked=asked, identity=identity, server_request_id="s1"
     )
     assert record == RequestRecord(
-        run_id="run",
-        worker="w1",
-        request_id=1,
-        user_class="Chat",
-        name="chat",
-        dialect="openai-chat",
-        stage="8 users",
-        phase="steady",
+        **WHICH,
         start_epoch_ns=EPOCH_OFFSET_NS + START_NS,
         scheduled_epoch_ns=EPOCH_OFFSET_NS + START_NS - 30 * MS,
         user_wait_ns=28 * MS,

@@ -7,16 +7,12 @@ from typing import Any
 import msgspec
 
 from llm_locust.measure.record import Outcome, RequestRecord
+from tests.measure.given import WHICH
+
+_WHICH = WHICH | {"run_id": "20260301-101500_m_users"}
 
 WHOLE = RequestRecord(
-    run_id="20260301-101500_m_users",
-    worker="w1",
-    request_id=1,
-    user_class="Chat",
-    name="chat",
-    dialect="openai-chat",
-    stage="8 users",
-    phase="steady",
+    **_WHICH,
     start_epoch_ns=1_772_359_200_123_456_789,
     scheduled_epoch_ns=1_772_359_200_000_000_001,
     user_wait_ns=120_000_000,
@@ -58,14 +54,7 @@ WHOLE = RequestRecord(
 )
 
 BARE = RequestRecord(
-    run_id="20260301-101500_m_users",
-    worker="w1",
-    request_id=2,
-    user_class="Chat",
-    name="chat",
-    dialect="openai-chat",
-    stage="8 users",
-    phase="warmup",
+    **_WHICH | {"request_id": 2, "phase": "warmup"},
     start_epoch_ns=1_772_359_201_000_000_000,
     outcome=Outcome.CONNECT_ERROR,
     error="ConnectionRefusedError",
