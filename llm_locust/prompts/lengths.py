@@ -1,4 +1,4 @@
-"""Token lengths asked for: fixed, uniform or normal, as a value that a seeded generator samples.
+"""Token lengths asked for: fixed, uniform or normal, as a value that is sampled at a place.
 
 Spelling: `1024`, `512-2048` (uniform, both ends included), `normal:1024:128` (mean, standard
 deviation; cut at 1 and at mean + 4 deviations).
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from statistics import NormalDist
 
-import numpy as np
+from llm_locust.prompts.draw import Use, fraction
 
 LARGEST_TOKENS = 10_000_000
 
@@ -27,13 +28,15 @@ class Length:
     mean: float
     deviation: float = 0.0
 
-    def sample(self, generator: np.random.Generator) -> int:
-        """Draw one length in tokens."""
-        if self.deviation:
-            return int(np.clip(round(generator.normal(self.mean, self.deviation)), self.low, self.high))
+    def sample(self, seed: int, use: Use, index: int) -> int:
+        """Draw the length in tokens of one place."""
         if self.low == self.high:
             return self.low
-        return int(generator.integers(self.low, self.high, endpoint=True))
+        share = fraction(seed, use, index)
+        if self.deviation:
+            drawn = round(NormalDist(self.mean, self.deviation).inv_cdf(share))
+            return min(max(drawn, self.low), self.high)
+        return self.low + int(share * (self.high - self.low + 1))
 
     def __str__(self) -> str:
         if self.deviation:

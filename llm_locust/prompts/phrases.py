@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-import numpy as np
-
+from llm_locust.prompts.draw import Use, octets, wholes
 from llm_locust.prompts.ruler import OPENERS
 
 PHRASE_WORDS = 32
@@ -24,14 +23,15 @@ class Phrases:
         self._seed = seed
         self._made: list[str] = []
 
-    def drawn(self, generator: np.random.Generator, words: int) -> str:
-        """Join `words` words, at least 1: the first ones drawn singly, then whole phrases, then the rest singly."""
+    def drawn(self, use: Use, index: int, words: int) -> str:
+        """Join the `words` words of a place, at least 1: some drawn singly, then whole phrases."""
         phrases, singles = divmod(max(0, words - _HEAD_WORDS), PHRASE_WORDS)
-        drawn = generator.integers(len(self._words), size=min(words, _HEAD_WORDS) + singles).tolist()
-        parts = [self._words[i] for i in drawn]
+        singly = 4 * (min(words, _HEAD_WORDS) + singles)
+        names = octets(self._seed, use, index, singly + phrases)
+        parts = [self._words[i] for i in wholes(names[:singly], len(self._words))]
         if phrases:
             stock = self._stock()
-            parts += [stock[i] for i in generator.integers(len(stock), size=phrases).tolist()]
+            parts += [stock[name] for name in names[singly:]]
         return " ".join(parts)
 
     def named(self, names: bytes, words: int) -> str:
@@ -45,9 +45,9 @@ class Phrases:
 
     def _stock(self) -> list[str]:
         if not self._made:
-            generator = np.random.Generator(np.random.PCG64([self._seed, 2]))
-            table = generator.integers(len(self._words), size=(PHRASES, PHRASE_WORDS)).tolist()
-            self._made = [" ".join([self._words[i] for i in row]) for row in table]
+            drawn = wholes(octets(self._seed, Use.PHRASES, 0, 4 * PHRASES * PHRASE_WORDS), len(self._words))
+            words = [self._words[i] for i in drawn]
+            self._made = [" ".join(words[n : n + PHRASE_WORDS]) for n in range(0, len(words), PHRASE_WORDS)]
         return self._made
 
 

@@ -14,8 +14,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
+from llm_locust.prompts.draw import Use
 from llm_locust.prompts.lengths import Length, fixed
 from llm_locust.prompts.rows import ConstantText, Keep, open_csv, open_jsonl, open_lines
 from llm_locust.prompts.ruler import Ruler
@@ -85,9 +85,8 @@ class WithOutputTokens:
 
     def prompt(self, index: int) -> PromptRequest:
         """Return the source's prompt with the run's own output limit."""
-        generator = np.random.Generator(np.random.PCG64([self.seed, 6, index]))
-        prompt = self.source.prompt(index)
-        return msgspec.structs.replace(prompt, output_tokens=self.output_tokens.sample(generator))
+        output = self.output_tokens.sample(self.seed, Use.OUTPUT_TOKENS, index)
+        return msgspec.structs.replace(self.source.prompt(index), output_tokens=output)
 
 
 @dataclass(frozen=True)

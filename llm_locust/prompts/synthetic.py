@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
+from llm_locust.prompts import draw
+from llm_locust.prompts.draw import Use
 from llm_locust.prompts.lengths import Length, fixed, parse_length
 from llm_locust.prompts.phrases import Phrases, opened
 from llm_locust.prompts.ruler import ASSUMED, Ruler
@@ -73,20 +73,18 @@ class Synthetic:
     def prompt(self, index: int) -> PromptRequest:
         """Make the prompt of one request.
 
-        Cost: about 40 µs, and 10 ns a token beyond the first 32.
+        Cost: 7 µs, and 6 ns a token.
         """
-        generator = np.random.Generator(np.random.PCG64([self.seed, 0, index]))
-        tokens = max(self.input_tokens.sample(generator), self.ruler.shortest_tokens)
+        tokens = max(self.input_tokens.sample(self.seed, Use.INPUT_TOKENS, index), self.ruler.shortest_tokens)
         words = self.ruler.words_for(tokens)
         shared = min(words, round(words * self.shared_prefix.ratio))
         parts: list[str] = []
         if shared:
-            group = int(generator.integers(self.shared_prefix.groups))
-            of_group = np.random.Generator(np.random.PCG64([self.seed, 1, group]))
-            parts.append(self._phrases.drawn(of_group, shared))
+            group = draw.whole(self.seed, Use.GROUP, index, self.shared_prefix.groups)
+            parts.append(self._phrases.drawn(Use.SHARED_TEXT, group, shared))
         if words > shared:
-            parts.append(self._phrases.drawn(generator, words - shared))
-        output = self.output_tokens.sample(generator) if self.output_tokens else None
+            parts.append(self._phrases.drawn(Use.TEXT, index, words - shared))
+        output = self.output_tokens.sample(self.seed, Use.OUTPUT_TOKENS, index) if self.output_tokens else None
         return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output)
 
 

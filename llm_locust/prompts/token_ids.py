@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from llm_locust.prompts import draw
+from llm_locust.prompts.draw import Use
 from llm_locust.prompts.lengths import Length
 from llm_locust.prompts.ruler import Ruler
 from llm_locust.prompts.synthetic import NOT_SHARED, SharedPrefix
@@ -36,18 +36,17 @@ class TokenIds:
 
     def prompt(self, index: int) -> PromptRequest:
         """Make the prompt of one request. Cost: 20 µs, and 15 ns a token."""
-        generator = np.random.Generator(np.random.PCG64([self.seed, 7, index]))
-        tokens = self.input_tokens.sample(generator)
+        tokens = self.input_tokens.sample(self.seed, Use.INPUT_TOKENS, index)
         shared = min(tokens, round(tokens * self.shared_prefix.ratio))
         ids: list[int] = []
         if shared:
-            group = int(generator.integers(self.shared_prefix.groups))
-            ids += _drawn(np.random.Generator(np.random.PCG64([self.seed, 8, group])), shared)
-        ids += _drawn(generator, tokens - shared)
-        output = self.output_tokens.sample(generator) if self.output_tokens else None
+            group = draw.whole(self.seed, Use.GROUP, index, self.shared_prefix.groups)
+            ids += self._ids(Use.SHARED_IDS, group, shared)
+        ids += self._ids(Use.IDS, index, tokens - shared)
+        output = self.output_tokens.sample(self.seed, Use.OUTPUT_TOKENS, index) if self.output_tokens else None
         return PromptRequest(token_ids=tuple(ids), input_tokens=tokens, output_tokens=output)
 
-
-def _drawn(generator: np.random.Generator, count: int) -> list[int]:
-    drawn: list[int] = generator.integers(FIRST_ID, LAST_ID, size=count, endpoint=True).tolist()
-    return drawn
+    def _ids(self, use: Use, index: int, count: int) -> list[int]:
+        numbers = draw.generator(self.seed, use, index)
+        ids: list[int] = numbers.integers(FIRST_ID, LAST_ID, size=count, endpoint=True).tolist()
+        return ids

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from llm_locust.prompts.draw import Use
 from llm_locust.prompts.phrases import PHRASE_WORDS, Phrases, opened
 from llm_locust.prompts.ruler import ASSUMED, Ruler
 from llm_locust.prompts.source import PromptError, skip_notes
@@ -87,8 +88,7 @@ class Trace:
             parts.append(self._block(block, min(words, BLOCK_TOKENS)))
             words -= BLOCK_TOKENS
         if words > 0:
-            generator = np.random.Generator(np.random.PCG64([self.seed, 4, index]))
-            parts.append(self._phrases.drawn(generator, words))
+            parts.append(self._phrases.drawn(Use.TRACE_TEXT, index, words))
         output = max(1, int(self.output_tokens[row]))
         return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output)
 

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from llm_locust.prompts import parse_length
+from llm_locust.prompts.draw import Use
 
 
-def generator() -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(1))
+def sampled(spelled: str, count: int) -> list[int]:
+    length = parse_length(spelled)
+    return [length.sample(1, Use.OUTPUT_TOKENS, index) for index in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -20,17 +22,16 @@ def test_length_is_read_from_its_spelling(spelled: str | int, low: int, high: in
 
 
 def test_uniform_length_reaches_both_ends() -> None:
-    length, source = parse_length("3-5"), generator()
-    assert {length.sample(source) for _ in range(200)} == {3, 4, 5}
+    drawn = sampled("3-5", 3000)
+    assert set(drawn) == {3, 4, 5}
+    assert all(abs(drawn.count(length) - 1000) < 130 for length in (3, 4, 5))  # five standard deviations
 
 
 def test_normal_length_has_its_mean_and_deviation_and_is_never_below_one() -> None:
-    length, source = parse_length("normal:100:20"), generator()
-    drawn = np.array([length.sample(source) for _ in range(4000)])
+    drawn = np.array(sampled("normal:100:20", 4000))
     assert abs(drawn.mean() - 100) < 1.5
     assert abs(drawn.std() - 20) < 1.5
-    wide = parse_length("normal:5:50")
-    assert min(wide.sample(source) for _ in range(500)) == 1
+    assert min(sampled("normal:5:50", 500)) == 1
 
 
 @pytest.mark.parametrize(
