@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from llm_locust.measure.record import FAILURES
 
 INVALID_CODE = 4
 UNHANDLED_CODE = 2
@@ -42,6 +45,12 @@ def exit_code(result: Result) -> int:
     if result.slo_met is None and (result.failed or result.other_errors):
         return result.on_error
     return 0
+
+
+def ok_and_failed(totals: Mapping[str, int]) -> tuple[int, int]:
+    """Count the requests that ended ok and those that failed, of all phases, in the totals of a run's numbers."""
+    failed = sum(totals.get(f"cell:outcome:{outcome.value}", 0) for outcome in FAILURES)
+    return totals.get("cell:outcome:ok", 0), failed
 
 
 class FailureWatch:

@@ -1,8 +1,6 @@
-"""Leads a run on the master or the local runner: from Locust's `test_start` to its files and its exit code.
+"""Leads a run on the master or the local runner: begins it, and looks after it until it ends (`ending`).
 
-Locust's events and what happens in them: `test_start` begins a run (a shape begins it one tick earlier),
-`test_stopping` is the drain gate, `test_stop` only lets a run of the web page be finished soon, `quitting`
-stops a test that still runs, finishes, and sets the exit code. Every step happens once, however often it is fired.
+Locust's `test_start` begins a run; a shape begins it one tick earlier.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from typing import Any
 import gevent
 import msgspec
 from locust import log as locust_log
-from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner
 
 from llm_locust.load.conductor import Conductor
 from llm_locust.load.crew import Errand
@@ -26,23 +23,21 @@ from llm_locust.load.plan import lengths_of, plain_stage
 from llm_locust.load.preflight import Preflight
 from llm_locust.load.stage import Stage
 from llm_locust.load.staged import StagedShape
-from llm_locust.measure.record import FAILURES
-from llm_locust.outputs import Outputs, Picture, RunState, make_run_directory
+from llm_locust.outputs import Outputs, make_run_directory
 from llm_locust.outputs.console import Screen
-from llm_locust.outputs.report import REPORT
 from llm_locust.prompts.source import PromptError
 
-from . import settings, view
+from . import settings
 from .announce import estimate_line, plan_lines
 from .checks import llm_classes, of_form
-from .drain import Cause, DrainGate, cause_of_stop, limit_of
+from .drain import Cause, DrainGate, limit_of
+from .ending import Ending
 from .facts import estimates, run_facts
-from .finish import FailureWatch, Result, exit_code
+from .finish import FailureWatch, ok_and_failed
 from .library import Dataset
 from .listener_errors import ListenerErrors
 from .messages import RunOrder
 from .objectives import objectives
-from .pages import link_report
 from .prune import prune
 from .run import Run
 from .state import LLM, fresh_seed
@@ -75,22 +70,18 @@ class Lead:
         self._listener_errors = listener_errors
         self.screen = screen
         self._writer = Writer(team, llm.clock, lambda: environment.runner.user_count, screen, board)
-        self._terminating = False
         self._greenlets: list[Any] = []
         self.found: Preflight | None = None
         self.run: Run | None = None
-        self.code: int | None = None
-        self.over = False
-        """All files are final and Locust ends within a second; an interrupt would only leave a traceback."""
+        self.ending = Ending(environment, team, self._writer, listener_errors, lambda: self.active)
 
     # ---- life ----
 
     def start(self) -> None:
         """Listen to Locust, and look after runs."""
+        self.ending.start()  # its part of `quitting` comes first
         events = self._environment.events
         events.test_start.add_listener(self._on_test_start)
-        events.test_stopping.add_listener(self._on_test_stopping)
-        events.test_stop.add_listener(self._on_test_stop)
         events.spawning_complete.add_listener(self._on_spawning_complete)
         events.reset_stats.add_listener(self._on_reset)
         events.quitting.add_listener(self._on_quitting)
@@ -126,7 +117,7 @@ class Lead:
         except Exception:  # Locust swallows it, and its users would wait for a run that never begins
             logger.exception("llm-locust: the run could not begin")
             locust_log.unhandled_greenlet_exception = True
-            gevent.spawn(self._runner.quit if self._headless else self._runner.stop)
+            self.ending.end_test()
 
     def _start_test(self) -> None:
         run = self.active
@@ -152,7 +143,7 @@ class Lead:
         self, found: settings.Settings, plan: Sequence[Stage], shape: str | None, run_time_s: float | None
     ) -> Run:
         """Begin a run: its folder, its order to every process, its conductor, its files."""
-        self.finish()
+        self.ending.finish()
         self._llm.settings = found
         self._listener_errors.reset()
         started = datetime.now().astimezone()
@@ -175,7 +166,6 @@ class Lead:
         facts = run_facts(self._environment, found, order, started, shape, self.found)
         outputs = Outputs(facts, directory, self.screen.say)
         outputs.open()
-        drain_limit_s = limit_of(Cause.PLANNED, found.drain_s)
         run = self.run = Run(
             order=order,
             outputs=outputs,
@@ -183,7 +173,7 @@ class Lead:
                 plan,
                 self._team.crew,
                 seed=order.seed,
-                drain_limit_s=drain_limit_s,
+                drain_limit_s=limit_of(Cause.PLANNED, found.drain_s),
                 run_time_s=run_time_s,
                 before_stage=self._flush_cache if found.flush_cache else None,
             ),
@@ -193,13 +183,14 @@ class Lead:
             started_s=self._writer.now_s(),
             failure_watch=FailureWatch(found.stop_on_failures_s),
             run_time_s=run_time_s if isinstance(self._environment.shape_class, StagedShape) else found.run_time_s,
+            drain_s=found.drain_s,
         )
         self.screen.plan(plan_lines(plan, found.run_time_s, lengths))
         for finding in findings:
             self.screen.say(finding)
         self._writer.begin(run)
         if refused:
-            self._abort(run, "; ".join(refused))
+            self.ending.abort(run, "; ".join(refused))
         return run
 
     def _prompts(
@@ -226,92 +217,6 @@ class Lead:
         options = self._llm.options
         errand: Errand = gevent.spawn(flush_caches, options, options.host or ",".join(hosts), self._llm.transport)
         return errand
-
-    # ---- the end ----
-
-    def _on_test_stopping(self, environment: Any, **_: Any) -> None:
-        run = self.active
-        if run is None:
-            return
-        cause = cause_of_stop(self._terminating)
-        if not run.conductor.finished and not run.aborted and not self._run_time_over(run):
-            run.state = RunState.STOPPED
-        ended_by = "aborted" if run.aborted else "run time" if self._run_time_over(run) else cause.value
-        run.conductor.stop(ended_by)
-        run.gate.drain(cause, limit_of(cause, self._llm.settings.drain_s))
-        run.drained = True
-
-    def _run_time_over(self, run: Run) -> bool:
-        limit_s = run.run_time_s
-        return limit_s is not None and self._writer.now_s() - run.started_s >= limit_s - 1.0
-
-    def _on_test_stop(self, environment: Any, **_: Any) -> None:
-        """Everything has been handed in; headless, `quitting` follows and finishes."""
-        shape = self._environment.shape_class
-        if isinstance(shape, StagedShape):
-            shape.conductor = None
-        if not self._headless:
-            gevent.spawn(self.finish)
-
-    def _on_quitting(self, environment: Any, **_: Any) -> None:
-        self._terminating = True
-        if self._runner.state in (STATE_RUNNING, STATE_SPAWNING):
-            try:
-                self._stop_test()
-            except KeyboardInterrupt:
-                logger.warning("llm-locust: stopped again; writing what is there")
-        self.finish()
-        self._link_report(environment.parsed_options)
-        for greenlet in self._greenlets:
-            greenlet.kill(block=False)
-        if self.code is not None:
-            environment.process_exit_code = self.code
-        self.over = True
-
-    def _stop_test(self) -> None:
-        if isinstance(self._runner, MasterRunner):
-            self._runner.stop(send_stop_to_client=False)  # `quit` follows, for them too
-        else:
-            self._runner.stop()
-
-    def finish(self) -> None:
-        """Write the final files and find the exit code; once per run."""
-        run = self.active
-        if run is not None:
-            picture = self._writer.close(run)
-            if picture is not None:
-                self.code = self._exit_code(run, picture)
-
-    def _link_report(self, options: Any) -> None:
-        """Locust's own page, where it was asked for, leads to ours."""
-        page = getattr(options, "html_file", None)
-        if page and self.run is not None:
-            try:
-                link_report(Path(page), self.run.outputs.directory / REPORT)
-            except OSError as error:
-                logger.warning("llm-locust: %s has no link to report.html: %s", page, error)
-
-    def _exit_code(self, run: Run, picture: Picture) -> int:
-        ok, failed = self._counts()
-        return exit_code(
-            Result(
-                invalid=view.is_invalid(picture),
-                unhandled=bool(locust_log.unhandled_greenlet_exception)
-                or self._listener_errors.count + self._team.listener_errors() > 0,
-                slo_met=bool(view.slo_met(picture)) if run.objectives is not None else None,
-                ok=ok,
-                failed=failed,
-                other_errors=bool(self._runner.exceptions) or bool(self._runner.errors),
-                aborted=bool(run.aborted),
-                files_whole=not run.not_whole,
-                on_error=self._environment.parsed_options.exit_code_on_error,
-            )
-        )
-
-    def _counts(self) -> tuple[int, int]:
-        """Requests that ended ok and that failed, of all phases."""
-        totals = self._team.numbers.totals()
-        return totals.get("cell:outcome:ok", 0), sum(totals.get(f"cell:outcome:{o.value}", 0) for o in FAILURES)
 
     # ---- resets ----
 
@@ -356,19 +261,21 @@ class Lead:
             return
         if self._team.deserted() and (run.drained or not run.gate.begun):
             # Locust (2.47) has stopped the test where all workers are missing, and would wait for ever.
-            self._abort(run, "no worker is left")
+            self.ending.abort(run, "no worker is left")
             return
         if run.gate.begun:
             return
         if not isinstance(self._environment.shape_class, StagedShape):
             run.conductor.step()
             if run.conductor.finished and not run.conductor.stopped:
-                self._end_test(run)
+                self.ending.end(run)
         self._tell_estimate(run)
-        ok, failed = self._counts()
-        tokens = self._team.numbers.totals().get("window:output_tokens", 0)
-        if run.failure_watch.hopeless(self._writer.now_s(), failed=failed, good=ok + tokens):
-            self._abort(run, f"{failed} failures, no success and no token: the run was ended (--llm-stop-on-failures)")
+        totals = self._team.numbers.totals()
+        ok, failed = ok_and_failed(totals)
+        good = ok + totals.get("window:output_tokens", 0)
+        if run.failure_watch.hopeless(self._writer.now_s(), failed=failed, good=good):
+            said = f"{failed} failures, no success and no token: the run was ended (--llm-stop-on-failures)"
+            self.ending.abort(run, said)
 
     def _tell_estimate(self, run: Run) -> None:
         """Say how long it takes, once, when the first warm-up is over."""
@@ -381,16 +288,6 @@ class Lead:
             if left_s:
                 self.screen.say(estimate_line(left_s))
 
-    def _abort(self, run: Run, reason: str) -> None:
-        run.aborted = reason
-        logger.error("llm-locust: %s", reason)
-        self._end_test(run)
-
-    def _end_test(self, run: Run) -> None:
-        """End the test, once: a second stop would cut the drain of the first."""
-        run.ending = True
-        gevent.spawn(self._runner.quit if self._headless else self._runner.stop)
-
     def _flush(self) -> None:
         while True:
             gevent.sleep(FLUSH_EVERY_S)
@@ -399,11 +296,11 @@ class Lead:
     def _flush_once(self) -> None:
         run = self.active
         if run is not None and run.test_started:
-            self._writer.flush(run, on_screen=self._headless)
+            self._writer.flush(run, on_screen=bool(self._environment.parsed_options.headless))
 
-    @property
-    def _headless(self) -> bool:
-        return bool(self._environment.parsed_options.headless)
+    def _on_quitting(self, **_: Any) -> None:
+        for greenlet in self._greenlets:
+            greenlet.kill(block=False)
 
 
 def guarded(what: str, step: Callable[[], None]) -> None:

@@ -113,7 +113,7 @@ def begin(environment: Any) -> None:
     lead.adopt(environment.shape_class)
     ahead.look_at_stack()
     interrupts.cancel()
-    ctrl_c.install(lambda: not lead.over)
+    ctrl_c.install(lambda: not lead.ending.over)
     # The loop's own time stood still while all this was imported and made: Locust's --run-time would begin in the past.
     gevent.get_hub().loop.update_now()
 

@@ -17,7 +17,7 @@ from .objectives import Objectives
 @dataclass(slots=True)
 class Run:
     """One run. `order.part` counts resets; `aborted` says why the suite ended it, `not_whole` what
-    is missing on the disk; `run_time_s` ends it before its plan.
+    is missing on the disk; `run_time_s` ends it before its plan; `drain_s` is the user's limit of a drain.
 
     The flags follow its life: `test_started`, `told_estimate`, `ending` (asked to end by us), `drained`, `finished`
     (files are final).
@@ -31,6 +31,7 @@ class Run:
     started_s: float
     failure_watch: FailureWatch
     run_time_s: float | None = None
+    drain_s: float | None = None
     told_estimate: bool = False
     findings: tuple[str, ...] = ()
     around: view.Surroundings = field(default_factory=view.Surroundings)

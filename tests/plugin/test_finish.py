@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from llm_locust.plugin.finish import FailureWatch, Result, exit_code
+from llm_locust.measure.record import FAILURES
+from llm_locust.plugin.finish import FailureWatch, Result, exit_code, ok_and_failed
 
 FINE: dict[str, Any] = {"invalid": False, "unhandled": False, "slo_met": None, "ok": 30, "failed": 0}
 CASES = {
@@ -33,6 +34,13 @@ CASES = {
 def test_exit_code_is_the_first_that_applies(changes: dict[str, Any], code: int) -> None:
     """4 INVALID > 2 as Locust has it > 3 SLO > 1 > 0; zero successes never exit 0."""
     assert exit_code(Result(**{**FINE, **changes})) == code
+
+
+def test_every_kind_of_failure_is_counted_and_nothing_else_is() -> None:
+    """A request that was cut by the end of the run is neither ok nor failed."""
+    totals = {"cell:outcome:ok": 3, "cell:outcome:unfinished": 7, "window:output_tokens": 900}
+    assert ok_and_failed(totals) == (3, 0)
+    assert ok_and_failed({**totals, **{f"cell:outcome:{kind.value}": 2 for kind in FAILURES}}) == (3, 2 * len(FAILURES))
 
 
 def test_watch_ends_a_run_of_failures_only() -> None:

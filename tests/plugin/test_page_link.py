@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llm_locust.plugin.pages import link_report
+from llm_locust.plugin.page_link import link_report
 
 LOCUSTS = "<html><head><script>a='<body style=\"x\">'</script></head>\n  <body>\n<div id=root></div></body></html>"
 
