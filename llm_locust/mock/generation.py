@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import gevent
 
+from llm_locust.mock.answer import AnswerUnderWay
 from llm_locust.mock.faults import FAULTS
 from llm_locust.mock.http import LAST_CHUNK, Connection, chunk, head
 from llm_locust.mock.pace import NS_PER_MS, Sequence
@@ -37,21 +38,19 @@ DOCUMENT_OUTCOMES = {
 }
 
 
-class Generation:
+class Generation(AnswerUnderWay):
     """The answer to one request, from its admission to its last byte."""
 
     def __init__(self, app: App, connection: Connection, voice: Voice, told: Told) -> None:
+        super().__init__(connection, app.truth, told)
         self._app = app
-        self._connection = connection
         self._voice = voice
-        self._told = told
         self._fault = told.fault
         self._streamed = voice.ask.stream and told.fault != "not_streamed"
         self._act_at = 0  # the token after which a mid-stream fault happens; 0: none
         self._bundles: dict[int, list[bytes]] = {}
         self._finishes: list[str] = []
         self._left = voice.ask.n
-        self._over = False
         self._send_ns = told.token_send_ns
 
     def start(self) -> None:
@@ -142,7 +141,7 @@ class Generation:
         else:
             event = self._voice.token(sequence, text, now_ns)
         self._send_ns.append(now_ns)
-        self._app.truth.tokens += 1
+        self._truth.tokens += 1
         self._put(chunk(event))
         if self._act_at and not complete and len(self._send_ns) >= self._act_at:
             self._act()
@@ -166,7 +165,7 @@ class Generation:
             now_ns = monotonic_ns()
             joined = b"".join(bundle)
             self._send_ns += [now_ns] * len(bundle)
-            self._app.truth.tokens += len(bundle)
+            self._truth.tokens += len(bundle)
             bundle.clear()
             self._put(chunk(self._voice.token(sequence, joined, now_ns)) if together else joined)
         if sequence.complete:
@@ -255,21 +254,13 @@ class Generation:
         self._close_books()
         last_act()
 
-    def ended_early(self, by_client: bool) -> None:
-        """The connection ended: stop generating for it."""
-        if not self._over:
-            self._told.client_gone = by_client
-            self._close_books()
-
     def _close_books(self) -> None:
-        self._over = True
-        told, sequences = self._told, self._voice.sequences
+        told = self._told
         told.output_tokens = self._voice.output_tokens
         told.cached_tokens = self._voice.cached_tokens
         told.finish_reason = self._finishes[0]
-        told.blocked = self._connection.blocked
-        for sequence in sequences:
+        for sequence in self._voice.sequences:
             self._app.pace.cancel(sequence)
         if not self._streamed and told.completed:
-            self._app.truth.tokens += told.output_tokens
-        self._app.truth.end(told, monotonic_ns())
+            self._truth.tokens += told.output_tokens
+        super()._close_books()

@@ -25,6 +25,7 @@ from typing import Any
 import gevent
 import msgspec
 
+from llm_locust.mock.answer import AnswerUnderWay
 from llm_locust.mock.http import LAST_CHUNK, Connection, chunk, head
 from llm_locust.mock.pace import NS_PER_MS
 from llm_locust.mock.truth import Told, Truth
@@ -82,17 +83,14 @@ def _script(content: Any) -> Script:
     return Script(tuple(segments), end_ms, end, bool(fields.get("raw")), int(fields.get("status", 200)), pairs)
 
 
-class Player:
+class Player(AnswerUnderWay):
     """Plays one script on one connection."""
 
     def __init__(self, script: Script, mode: str, connection: Connection, truth: Truth, told: Told, time_scale: float):
+        super().__init__(connection, truth, told)
         self._script = script
         self._mode = mode
-        self._connection = connection
-        self._truth = truth
-        self._told = told
         self._ns_per_ms = NS_PER_MS / time_scale
-        self._over = False
         told.outcome = "script"
 
     def start(self) -> None:
@@ -149,14 +147,3 @@ class Player:
             self._connection.close()
         else:
             self._connection.finish()
-
-    def ended_early(self, by_client: bool) -> None:
-        """The connection ended before the script did."""
-        if not self._over:
-            self._told.client_gone = by_client
-            self._close_books()
-
-    def _close_books(self) -> None:
-        self._over = True
-        self._told.blocked = self._connection.blocked
-        self._truth.end(self._told, monotonic_ns())
