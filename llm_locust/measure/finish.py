@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import msgspec
 
@@ -22,7 +23,7 @@ OFFSET_NOISE_NS = 1_000_000
 wall clock is slewed, and kernel stamps are wall clock. More is a broken record."""
 
 
-_DURATIONS = tuple(metric.field for metric in LATENCIES if metric.field is not None)
+_durations = attrgetter(*(metric.field for metric in LATENCIES if metric.field is not None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +137,14 @@ def is_broken(record: RequestRecord) -> bool:
     """Say whether a record violates 0 ≤ headers ≤ ttft ≤ e2e ≤ stream_end in what it has of them, or has a
     duration below 0.
     """
-    instants = [record.headers_ns, record.ttft_ns, record.e2e_ns, record.stream_end_ns]
-    known = [0, *(instant for instant in instants if instant is not None)]
-    return known != sorted(known) or any((getattr(record, field) or 0) < 0 for field in _DURATIONS)
+    reached = 0
+    for instant in (record.headers_ns, record.ttft_ns, record.e2e_ns, record.stream_end_ns):
+        if instant is not None:
+            if instant < reached:
+                return True
+            reached = instant
+    negative = [duration for duration in _durations(record) if duration is not None and duration < 0]
+    return bool(negative)
 
 
 def _count_output(usage: Usage, counted_tokens: int | None, arrivals: int) -> tuple[int | None, str | None]:

@@ -63,7 +63,9 @@ class Histogram:
             self._settle()
 
     def fill(self, values: NDArray[Any] | Sequence[float]) -> None:
-        """Take many values at once. Raises ValueError when one is NaN, infinite or negative."""
+        """Take many values at once: an array stays as it is from here on. Raises ValueError when one is NaN, infinite
+        or negative.
+        """
         given = np.asarray(values)
         if given.size == 0:
             return
@@ -71,7 +73,7 @@ class Histogram:
             if not np.isfinite(given).all():
                 raise ValueError("not a duration: nan or inf")
             given = np.rint(given)
-        whole = given.astype(np.int64)
+        whole = given.astype(np.int64, copy=False)
         if whole.min() < 0:
             raise ValueError(f"not a duration: {whole.min()}")
         self._waiting.append(whole)

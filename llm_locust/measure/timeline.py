@@ -197,7 +197,7 @@ def _share(gaps_ns: Gaps, tokens: NDArray[np.int64]) -> Gaps:
 
 
 def _analyse(timeline: Timeline, n: int) -> Arrivals:
-    instants, cumulative, _ = timeline.since(0)
+    instants = timeline.instants(0)
     if not instants.size:
         return Arrivals(0, None, None, None, None, False, _NO_GAPS, None)
     # A refreshed clock offset may move a stamp back by microseconds: arrivals never run backwards.
@@ -213,8 +213,8 @@ def _analyse(timeline: Timeline, n: int) -> Arrivals:
         first_answer_ns=None if answer is None else int(at_ns[answer]),
         second_ns=next((int(part[1]) for part in per_choice if part.size > 1), None),
         reasoning_seen=timeline.first_with(REASONING) is not None,
-        gaps_ns=np.concatenate([np.diff(part) for part in per_choice]),
-        token_counts=known_tokens(cumulative) if one_choice else None,
+        gaps_ns=np.concatenate([part[1:] - part[:-1] for part in per_choice]),
+        token_counts=known_tokens(timeline.since(0)[1]) if one_choice and not timeline.plain else None,
     )
 
 
