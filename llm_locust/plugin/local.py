@@ -1,4 +1,4 @@
-"""The team of a local runner: this process alone sends, and its collector's numbers are the run's (`lead.Team`)."""
+"""The team of a local runner: this process alone sends, and its collector's numbers are the run's (`team.Team`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from llm_locust.outputs.live import WorkerNow
 from llm_locust.prompts.source import PromptError
 
 from .account import asking_users
-from .crew import LOCAL, Asked, LocalCrew
+from .crew import Asked
 from .health import HealthBooks, TokenSpeed, lag_p99_ms
 from .issuer import Issuer
+from .local_crew import LOCAL, LocalCrew
 from .messages import RunOrder
 from .state import LLM, hello_of
 

@@ -1,4 +1,4 @@
-"""The master's account of its workers: who they are, what they reported, what they owe, what was lost with them.
+"""The workers of a master in a run: they are told of it, looked after, waited for, and missed.
 
 One `Account` per worker and run. A worker is lost when Locust has missed its heartbeats, or when it went
 without handing in; it is named with the time of its last report and the streams that it had open.
@@ -15,7 +15,7 @@ from typing import Any
 import gevent
 import msgspec
 
-from llm_locust.load.stage import STEADY, StageOrder, Tally
+from llm_locust.load.stage import StageOrder, Tally
 from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import WorkerFacts
@@ -24,8 +24,8 @@ from llm_locust.prompts.source import StagePrompts
 from llm_locust.wire.clock import clock_identity
 
 from . import messages
-from .account import Account, difference
-from .collector import from_tuples
+from .account import Account
+from .books import Books
 from .crew import Asked, MasterCrew
 from .health import HealthBooks
 from .messages import Final, RunOrder
@@ -37,11 +37,10 @@ logger = logging.getLogger(__name__)
 
 READY_WAIT_S = 10.0
 ASK_AGAIN_S = 5.0
-UNISSUED = "unissued"
 
 
 class MasterTeam:
-    """The workers of a master, for one run after another (`lead.Team`)."""
+    """The workers of a master, for one run after another (`team.Team`)."""
 
     def __init__(self, environment: Any, llm: LLM, now_s: Callable[[], float], asked: Asked) -> None:
         self._runner = environment.runner
@@ -57,10 +56,8 @@ class MasterTeam:
         self._draining = False
         self._beginning = False
         self._drain_ends_s = self._asked_s = 0.0
-        self.numbers = Aggregate()
-        self.health = HealthBooks()
+        self._books = Books()
         self.users_replaced = True
-        self._rows: list[RequestRecord] = []
         self.crew = self._new_crew()
 
     def start(self) -> None:
@@ -84,10 +81,8 @@ class MasterTeam:
         self._beginning = True
         self._started_s = self._now_s()
         self._draining = False
-        self.numbers.reset()
-        self.health = HealthBooks()
+        self._books.reset()
         self.users_replaced = True
-        self._rows.clear()
         self.crew = self._new_crew()
         self._roster.begin_run()
         for account in self._accounts.values():
@@ -117,10 +112,7 @@ class MasterTeam:
         """All numbers start again, here and on every worker."""
         assert self._order is not None
         self._order = msgspec.structs.replace(self._order, part=part)
-        self.numbers.reset()
-        self.health = HealthBooks()
-        self._rows.clear()
-        self._rows_taken = 0
+        self._books.reset()
         for account in self._accounts.values():
             account.inbox.next_part(part)
             account.totals = Counter()
@@ -142,7 +134,7 @@ class MasterTeam:
             elif account.final is not None and account.gone and account.left_s is None and not self._draining:
                 self._let_go(account)
         for label, count in self.crew.take_unissued().items():
-            self.numbers.count(label, STEADY, UNISSUED, count)
+            self._books.count_unissued(label, count)
         if not self._draining:
             self._roster.mend()
             self.users_replaced = self.users_replaced or self._runner.user_count >= self._runner.target_user_count > 0
@@ -216,13 +208,22 @@ class MasterTeam:
 
     # ---- what the outputs take ----
 
+    @property
+    def numbers(self) -> Aggregate:
+        """The numbers of the run."""
+        return self._books.numbers
+
+    @property
+    def health(self) -> HealthBooks:
+        """How well the workers kept time."""
+        return self._books.health
+
     def settle(self) -> None:
         """Nothing to do: the workers harvest."""
 
     def take_rows(self) -> list[RequestRecord]:
         """The records that came in since the last call."""
-        rows, self._rows = self._rows, []
-        return rows
+        return self._books.take_rows()
 
     def complete_before_epoch_s(self) -> int | None:
         """Every live worker has reported all seconds before this one; None: not yet known."""
@@ -272,21 +273,7 @@ class MasterTeam:
 
     def differences(self) -> tuple[str, ...]:
         """Where the totals of workers and master differ, and who did not hand in; to be asked after the drain."""
-        found = [
-            f"{account.name} did not hand in"
-            for account in self._accounts.values()
-            if account.ready and account.final is None and account.lost_s is None
-        ]
-        expected: Counter[str] = Counter()
-        for account in self._accounts.values():
-            expected.update(account.totals)
-            if account.final is not None and account.final.in_flight:
-                found.append(f"{account.final.in_flight} requests of {account.name} could not be ended")
-            if account.final is not None and Counter(account.final.totals) != account.totals:
-                found += difference(Counter(account.final.totals), account.totals, account.name, "its reports")
-        mine = Counter({**self.numbers.totals(), "rows": self._rows_taken})
-        del mine[f"cell:{UNISSUED}"]  # the master's own figure
-        return tuple(found + difference(expected, mine, "workers", "master"))
+        return self._books.differences(self._accounts.values())
 
     # ---- messages ----
 
@@ -345,27 +332,10 @@ class MasterTeam:
         if message is None or account is None:
             return
         for delta in account.inbox.take(message):
-            self._apply(account, delta)
+            self._books.add(account, delta, self._now_s())
         if message["run"] == account.inbox.run_id:
             answer = {"run": message["run"], "part": message["part"], "seq": account.inbox.applied}
             account.send(messages.ACK, answer)
-
-    def _apply(self, account: Account, delta: dict[str, Any]) -> None:
-        """Add one delta to the run."""
-        if delta["numbers"] is not None:
-            self.numbers.merge(delta["numbers"])
-        rows = from_tuples(delta["rows"])
-        self._rows += rows
-        self._rows_taken += len(rows)
-        account.rows += len(rows)
-        if "totals" in delta:
-            account.totals = Counter(delta["totals"])
-            account.in_flight = delta["in_flight"]
-            account.harvested_epoch_s = delta["harvested_epoch_s"]
-            account.clock_offset_ns, account.clock_uncertainty_ns = delta["clock"]
-            account.reported_s = self._now_s()
-            account.speed.note(account.reported_s, account.totals["window:output_tokens"])
-            self.health.add(delta["stage"], account.name, delta["health"])
 
     def _of_run(self, msg: Any, run_id: str) -> Account | None:
         """The sender's account, if it speaks of the run that is on."""
@@ -377,7 +347,6 @@ class MasterTeam:
         return account if account.inbox.run_id == run_id else None
 
     def _new_crew(self) -> MasterCrew:
-        self._rows_taken = 0
         return MasterCrew(self.live, self._runner, self._llm.clock.now_ns, self._asked, self._stage_prompts)
 
     def _stage_prompts(self, order: StageOrder) -> StagePrompts:

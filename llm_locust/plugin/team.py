@@ -17,13 +17,17 @@ from .messages import RunOrder
 class Team(Protocol):
     """Everything of a run that differs between a local runner and a master; also a `drain.Drainable`."""
 
-    health: HealthBooks
     users_replaced: bool
     """Whether the users of every lost worker were started elsewhere."""
 
     @property
     def numbers(self) -> Aggregate:
         """The numbers of the run."""
+        ...
+
+    @property
+    def health(self) -> HealthBooks:
+        """How well the processes kept time."""
         ...
 
     @property

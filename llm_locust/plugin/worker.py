@@ -1,4 +1,4 @@
-"""A worker's side of a run: it says hello, takes orders, reports, and hands in at the end.
+"""A worker's side of a run: it takes orders, reports, and hands in at the end.
 
 What a worker must know before it issues comes in messages that it acknowledges. Its reports ride on Locust's own
 (every 3 s); the counters that the conductor waits for are told once a second, and at once when they are final.
@@ -7,7 +7,6 @@ What a worker must know before it issues comes in messages that it acknowledges.
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from typing import Any
 
@@ -18,24 +17,22 @@ from locust.exception import RPCError
 
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
 from llm_locust.prompts.source import PromptError
-from llm_locust.wire.clock import clock_identity
 
 from . import ahead, ctrl_c, messages, settings
 from .checks import open_files_problem
 from .drain import CTRL_C_S, SIGTERM_S, in_main_greenlet
 from .listener_errors import ListenerErrors
-from .messages import ClockSync, Final, RunOrder, to_message
+from .membership import Membership
+from .messages import Final, RunOrder, to_message
 from .reports import REPORT_KEY, Outbox
-from .state import LLM, hello_of
+from .state import LLM
 
 logger = logging.getLogger(__name__)
 
-HELLO_EVERY_S = 1.0
 TELL_EVERY_S = 1.0
-CLOCK_EVERY_S = 3.0
-CLOCK_AT_FIRST = 8
 HAND_IN_WAIT_S = 10.0
-"""How long the last reports may take to be acknowledged."""
+"""How long the last reports may take to be acknowledged; they go again after REPORT_AGAIN_S."""
+REPORT_AGAIN_S = 1.0
 
 
 class Worker:
@@ -46,8 +43,8 @@ class Worker:
         self._runner = environment.runner
         self._llm = llm
         self._listener_errors = listener_errors
-        self._sync = ClockSync(clock_identity())
-        self._welcomed = Event()
+        self._membership = Membership(environment, llm, self._send, self._go_unwanted)
+        self._sync = self._membership.sync
         self._acknowledged = Event()
         self._outbox = Outbox("")
         self._marks_seen = 0
@@ -56,16 +53,14 @@ class Worker:
         self._final: Final | None = None
         self._draining = False
         self._told_drained: str | None = None
-        self._greenlets: list[gevent.Greenlet] = []
+        self._telling: gevent.Greenlet | None = None
 
     # ---- life ----
 
     def start(self) -> None:
-        """Register for messages and events, then say hello until the master answers."""
+        """Register for messages and events, then join the master."""
         ahead.remember_defaults()
         handlers = {
-            messages.WELCOME: (self._on_welcome, False),
-            messages.CLOCK: (self._on_clock, False),
             messages.RUN: (self._on_run, False),
             messages.STAGE: (self._on_stage, False),
             messages.OPEN: (self._on_open, False),
@@ -81,39 +76,12 @@ class Worker:
         self._environment.events.quitting.add_listener(self._on_quitting)
         ctrl_c.install(self._ctrl_c_is_ours)
         self._llm.health.start()
-        self._greenlets = [gevent.spawn(self._say_hello), gevent.spawn(self._read_clock), gevent.spawn(self._tell)]
-        if self._environment.parsed_options.processes:
-            self._greenlets.append(gevent.spawn(self._look_after_master, os.getppid()))
-
-    def _look_after_master(self, master_pid: int) -> None:
-        """End with the master that forked this process, however that ended.
-
-        Locust (2.47) misses a master's heartbeats after 60 s, and never where there was none: the load would go on.
-        """
-        while os.getppid() == master_pid:
-            gevent.sleep(TELL_EVERY_S)
-        logger.error("llm-locust: the master is gone; this worker ends, its streams with it")
-        self._environment.process_exit_code = 1
-        gevent.spawn(self._go_unwanted)
+        self._membership.start()
+        self._telling = gevent.spawn(self._tell)
 
     def _ctrl_c_is_ours(self) -> bool:
         """Processes forked by --processes get the terminal's Ctrl-C too; during a run the master decides."""
         return not self._in_run or not self._environment.parsed_options.processes
-
-    def _say_hello(self) -> None:
-        hello = hello_of(self._llm)
-        while not self._welcomed.is_set():
-            self._send(messages.HELLO, to_message(hello))
-            self._welcomed.wait(HELLO_EVERY_S)
-
-    def _read_clock(self) -> None:
-        self._welcomed.wait()
-        for _ in range(CLOCK_AT_FIRST):
-            self._send(messages.CLOCK, {"sent_ns": self._llm.clock.now_ns()})
-            gevent.sleep(0.05)
-        while True:
-            gevent.sleep(CLOCK_EVERY_S)
-            self._send(messages.CLOCK, {"sent_ns": self._llm.clock.now_ns()})
 
     def _send(self, message: str, data: dict[str, Any]) -> None:
         try:
@@ -122,30 +90,6 @@ class Worker:
             logger.warning("llm-locust: %s could not be sent: %s", message, error)
 
     # ---- what the master says ----
-
-    def _on_welcome(self, environment: Any, msg: Any, **_: Any) -> None:
-        self._welcomed.set()
-        refusal = msg.data["refused"]
-        if refusal:
-            logger.error("llm-locust: the master refuses this worker: %s", refusal)
-            self._environment.process_exit_code = 1
-            gevent.spawn(self._go_unwanted)
-            return
-        self._llm.worker = msg.data["name"]
-
-    def _go_unwanted(self) -> None:
-        """End at once, in the middle of a run too: its numbers have no place, and its requests load a server."""
-        issuer = self._llm.issuer
-        if issuer is not None and not self._handed_in:
-            self._handed_in = True
-            issuer.cut()
-            self._llm.end_run()
-            self._in_run = False
-        self._runner.quit()
-
-    def _on_clock(self, environment: Any, msg: Any, **_: Any) -> None:
-        answer = msg.data
-        self._sync.add(answer["sent_ns"], answer["master_ns"], self._llm.clock.now_ns(), answer["identity"])
 
     def _on_run(self, environment: Any, msg: Any, **_: Any) -> None:
         order = msgspec.convert(msg.data, RunOrder)
@@ -255,7 +199,7 @@ class Worker:
             while len(self._outbox):
                 self._acknowledged.clear()
                 self._report_now()
-                self._acknowledged.wait(HELLO_EVERY_S)
+                self._acknowledged.wait(REPORT_AGAIN_S)
         final = Final(
             run_id=self._outbox.run_id,
             part=self._outbox.part,
@@ -349,10 +293,21 @@ class Worker:
 
     # ---- a worker that is ended itself ----
 
+    def _go_unwanted(self) -> None:
+        """End at once, in the middle of a run too: its numbers have no place, and its requests load a server."""
+        issuer = self._llm.issuer
+        if issuer is not None and not self._handed_in:
+            self._handed_in = True
+            issuer.cut()
+            self._llm.end_run()
+            self._in_run = False
+        self._runner.quit()
+
     def _on_quitting(self, environment: Any, **_: Any) -> None:
         """Ctrl-C or SIGTERM at this worker: its streams may end, its numbers are handed in, then it goes."""
-        for greenlet in self._greenlets:
-            greenlet.kill(block=False)
+        self._membership.stop()
+        if self._telling is not None:
+            self._telling.kill(block=False)
         issuer = self._llm.issuer
         if issuer is not None and not self._handed_in:
             limit_s = CTRL_C_S if in_main_greenlet() else SIGTERM_S
