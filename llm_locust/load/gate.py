@@ -16,15 +16,14 @@ one given in the past holds from then on. Knows no sockets, no messages and no o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 from weakref import WeakSet
 
 import numpy as np
 from gevent.event import AsyncResult, Event
-from gevent.hub import get_hub
 from locust.exception import StopUser
 from numpy.typing import NDArray
 
+from llm_locust.load.alarm import Alarm, HubAlarm
 from llm_locust.load.gate_types import Ticket
 from llm_locust.load.serving import Serving
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
@@ -32,35 +31,10 @@ from llm_locust.measure.record import Outcome
 from llm_locust.prompts.source import StagePrompts
 from llm_locust.wire.turn import give_way
 
-__all__ = ["Alarm", "Gate", "Ticket", "Unstarted"]
+__all__ = ["Gate", "Ticket", "Unstarted"]
 
 Unstarted = Callable[[str, NDArray[np.int64]], None]
 """Told the label of a row and the waits in ns of arrivals that it dropped, a block of 4096 at most at a time."""
-
-
-class Alarm(Protocol):
-    """Calls back once at an instant; one is pending at most."""
-
-    def ring_at(self, at_ns: int | None) -> None:
-        """Set the instant (None: do not ring); replaces the one before."""
-        ...
-
-
-class HubAlarm:
-    """An alarm of gevent's hub; its timer is late by 0.7 ms at the median (measured with libev on Linux)."""
-
-    def __init__(self, now_ns: Callable[[], int], ring: Callable[[], None]) -> None:
-        """Use the hub of the process that issues (so: made after a fork)."""
-        self._now_ns = now_ns
-        self._ring = ring
-        self._timer = get_hub().loop.timer(0.0)
-
-    def ring_at(self, at_ns: int | None) -> None:
-        """Start a timer anew."""
-        self._timer.close()
-        self._timer = get_hub().loop.timer(0.0 if at_ns is None else max(at_ns - self._now_ns(), 0) / 1e9)
-        if at_ns is not None:
-            self._timer.start(self._ring, update=True)
 
 
 class Gate:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
+from llm_locust.load.alarm import HubAlarm
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.deal import Dealer
-from llm_locust.load.gate import Gate, HubAlarm
+from llm_locust.load.gate import Gate
 from llm_locust.load.stage import DRAIN, RAMP, STEADY, WARMUP
 from llm_locust.measure.record import Outcome
 
