@@ -23,7 +23,7 @@ from gevent.event import AsyncResult, Event
 from locust.exception import StopUser
 from numpy.typing import NDArray
 
-from llm_locust.load.alarm import Alarm, HubAlarm
+from llm_locust.alarm import Alarm, make_alarm
 from llm_locust.load.gate_types import Ticket
 from llm_locust.load.serving import Serving
 from llm_locust.load.stage import DRAIN, StageOrder, Tally
@@ -45,12 +45,12 @@ class Gate:
         now_ns: Callable[[], int],
         *,
         on_unstarted: Unstarted | None = None,
-        make_alarm: Callable[[Callable[[], int], Callable[[], None]], Alarm] = HubAlarm,
+        make_alarm: Callable[[Callable[[], None]], Alarm] = make_alarm,
     ) -> None:
         """Begin closed, without a stage. ``now_ns`` is the process's monotonic clock."""
         self._now_ns = now_ns
         self._on_unstarted = on_unstarted
-        self._alarm = make_alarm(now_ns, self._ring)
+        self._alarm = make_alarm(self._ring)
         self._serving: Serving | None = None
         self._past: list[Serving] = []
         self._agenda: list[tuple[int, Callable[[int], None]]] = []
@@ -145,6 +145,10 @@ class Gate:
         until_ns = self._now_ns() if at_ns is None else at_ns
         self._agenda = [item for item in self._agenda if item[0] <= until_ns]
         self.mark(DRAIN, until_ns)
+
+    def retire(self) -> None:
+        """Another gate takes over: wake up no more, give the alarm back. Requests in flight may still end here."""
+        self._alarm.close()
 
     @property
     def in_flight(self) -> int:

@@ -7,7 +7,7 @@ from time import monotonic_ns
 import gevent
 from gevent.event import Event
 
-from llm_locust.mock.alarm import Alarm, make_alarm
+from llm_locust.alarm import Alarm, make_alarm
 from llm_locust.mock.pace import Pace
 
 # Tokens due within this time are sent in one wake-up: at 400 streams that saves half of the CPU.
@@ -46,6 +46,6 @@ class Pacer:
             gevent.sleep(0)  # behind schedule: requests are read all the same
         else:
             if next_ns is not None:
-                alarm.set(next_ns + SLACK_NS)
+                alarm.ring_at(next_ns + SLACK_NS)
             self._rung.wait()
         self._rung.clear()

@@ -100,6 +100,8 @@ class LLM:
         self.endpoints = Endpoints()
         self.transport_for(settings).prepare(*settings.hosts)
         keepsakes = Keepsakes(settings, order.run_id, self.worker)
+        if self.issuer is not None:
+            self.issuer.gate.retire()
         self.issuer = Issuer(
             Collector(order.run_id, self.clock.now_ns, self.clock.offset_ns, keepsakes),
             self.clock.now_ns,

@@ -283,7 +283,7 @@ class Receiver:
     # -- sending -----------------------------------------------------------------------------------------
 
     def _send(self) -> None:
-        """Give the kernel one piece. Never blocks; a fault is judged at the read that follows: an answer may be there."""
+        """Give the kernel one piece. Never blocks; a fault is judged at the next read: an answer may be there."""
         tls = self._connection.tls
         try:
             if not self._outgoing:

@@ -45,6 +45,9 @@ class FakeAlarm:
     def ring_at(self, at_ns: int | None) -> None:
         self.at_ns = at_ns
 
+    def close(self) -> None:
+        self.at_ns = None
+
 
 @dataclass
 class Stand:
@@ -63,7 +66,7 @@ class Stand:
         self.greenlets: dict[FakeUser, gevent.Greenlet[..., None]] = {}
         self.gate = Gate(lambda: self.now_ns, on_unstarted=self._unstarted, make_alarm=self._make_alarm)
 
-    def _make_alarm(self, now_ns: Callable[[], int], ring: Callable[[], None]) -> FakeAlarm:
+    def _make_alarm(self, ring: Callable[[], None]) -> FakeAlarm:
         self.alarm = FakeAlarm(ring)
         return self.alarm
 

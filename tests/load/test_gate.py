@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import gevent
 import pytest
 
-from llm_locust.load.alarm import HubAlarm
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.deal import Dealer
 from llm_locust.load.gate import Gate
@@ -420,7 +419,7 @@ def test_gate_works_on_the_hub_s_clock() -> None:
     """The real alarm wakes a user when its arrival is due: 3 arrivals, none early."""
     import time
 
-    gate = Gate(time.monotonic_ns, make_alarm=HubAlarm)
+    gate = Gate(time.monotonic_ns)
     gate.begin_stage(order(arrivals=CONSTANT, profile=((0.0, 200.0),), quota=3))
     opened_ns = time.monotonic_ns() + 5 * MS
     gate.open(opened_ns, STEADY)
@@ -431,4 +430,5 @@ def test_gate_works_on_the_hub_s_clock() -> None:
             early_ns.append((ticket.scheduled_ns or 0) - time.monotonic_ns())
             gate.finished(user, ticket, Outcome.OK)
     assert max(early_ns) <= 0
+    gate.retire()
     assert gate.tallies()[0].steady_ok == 3

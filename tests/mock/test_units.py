@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gevent.event import Event
 
-from llm_locust.mock.alarm import LoopAlarm, TimerFdAlarm
 from llm_locust.mock.faults import FAULTS, draw_fault, parse_faults
 from llm_locust.mock.generation import Generation
 from llm_locust.mock.metrics import Histogram
@@ -234,26 +231,3 @@ def test_histogram_counts_cumulatively() -> None:
         'x_sum{m="y"} 9.3',
         'x_count{m="y"} 4',
     ]
-
-
-@pytest.mark.parametrize("kind", [TimerFdAlarm, LoopAlarm])
-def test_alarm_rings_once_at_the_instant_set_last(kind: type[TimerFdAlarm] | type[LoopAlarm]) -> None:
-    """Not before it, not twice; an instant in the past rings at once."""
-    rings: list[int] = []
-    rung = Event()
-
-    def ring() -> None:
-        rings.append(time.monotonic_ns())
-        rung.set()
-
-    alarm = kind(ring)
-    start_ns = time.monotonic_ns()
-    alarm.set(start_ns + 10_000_000_000)
-    alarm.set(start_ns + 20_000_000)
-    assert rung.wait(5)
-    assert start_ns + 20_000_000 <= rings[0] < start_ns + 1_000_000_000
-    rung.clear()
-    alarm.set(0)
-    assert rung.wait(5)
-    alarm.close()
-    assert len(rings) == 2

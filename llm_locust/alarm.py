@@ -1,4 +1,4 @@
-"""A one-shot alarm at an instant of CLOCK_MONOTONIC, as exact as the platform has it.
+"""A one-shot alarm at an instant of CLOCK_MONOTONIC, as exact as the platform has it; below all rooms.
 
 The event loop's own timers are rounded up to whole milliseconds (libev 4.33: 0.7 ms late at p50). Linux's timerfd is
 not; Python has it from 3.13, so it is called through ctypes. Elsewhere the loop's timer serves.
@@ -23,18 +23,23 @@ _NS_PER_S = 1_000_000_000
 class Alarm(Protocol):
     """Calls back in the hub once, at the instant last set."""
 
-    def set(self, at_ns: int) -> None:
-        """Ring at this instant, at once if it is past; replaces the instant set before."""
+    def ring_at(self, at_ns: int | None) -> None:
+        """Ring at this instant, at once if it is past, or not at all (None); replaces the instant set before."""
         ...
 
     def close(self) -> None:
-        """Ring no more."""
+        """Ring no more, whatever is set from here on."""
         ...
 
 
 def make_alarm(ring: Callable[[], None]) -> Alarm:
-    """The best alarm of this platform."""
-    return TimerFdAlarm(ring) if sys.platform == "linux" else LoopAlarm(ring)
+    """The best alarm of this platform, in the hub of this process (so: made after a fork)."""
+    if sys.platform == "linux":
+        try:
+            return TimerFdAlarm(ring)
+        except OSError:  # a sandbox without timerfd
+            pass
+    return LoopAlarm(ring)
 
 
 class _Spec(ctypes.Structure):
@@ -62,15 +67,21 @@ class TimerFdAlarm:
         self._watcher: Any = get_hub().loop.io(self._fd, _READ)
         self._watcher.start(self._expired)
 
-    def set(self, at_ns: int) -> None:
-        self._spec.value_s, self._spec.value_ns = divmod(max(at_ns, 1), _NS_PER_S)
+    def ring_at(self, at_ns: int | None) -> None:
+        if self._fd < 0:
+            return
+        # An instant of 0 disarms the timer.
+        self._spec.value_s, self._spec.value_ns = (0, 0) if at_ns is None else divmod(max(at_ns, 1), _NS_PER_S)
         if self._settime(self._fd, _ABSOLUTE, ctypes.byref(self._spec), None):
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
     def close(self) -> None:
+        if self._fd < 0:
+            return
         self._watcher.stop()
         self._watcher.close()
         os.close(self._fd)
+        self._fd = -1
 
     def _expired(self) -> None:
         try:
@@ -86,13 +97,19 @@ class LoopAlarm:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._timer: Any = None
+        self._closed = False
 
-    def set(self, at_ns: int) -> None:
-        self.close()
-        self._timer = get_hub().loop.timer(max(0.0, (at_ns - time.monotonic_ns()) / _NS_PER_S))
-        self._timer.start(self._ring)
+    def ring_at(self, at_ns: int | None) -> None:
+        self._stop()
+        if at_ns is not None and not self._closed:
+            self._timer = get_hub().loop.timer(max(0.0, (at_ns - time.monotonic_ns()) / _NS_PER_S))
+            self._timer.start(self._ring, update=True)
 
     def close(self) -> None:
+        self._closed = True
+        self._stop()
+
+    def _stop(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer.close()
