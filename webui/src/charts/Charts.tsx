@@ -1,10 +1,8 @@
 /** Every chart of a run over time, in the order in which one asks: latency, throughput, requests, load, the generator. */
 
-import { Box, Paper } from "@mui/material";
-import type { ReactNode } from "react";
-
 import { hasValues, series } from "../live/history";
 import type { History } from "../live/types";
+import { Framed, Row } from "./Frame";
 import { HeatMap } from "./HeatMap";
 import { TimeChart, type Line } from "./TimeChart";
 
@@ -47,11 +45,6 @@ const WAITS: Line[] = [
   { name: "Loop lag, worst", column: "loop_lag_ms_max", colour: "purple", dash: "dotted" },
 ];
 
-/** `across` fills its row, where an odd number of charts would leave a hole. */
-function Framed({ children, across = false }: { children: ReactNode; across?: boolean }) {
-  return <Paper sx={{ p: 1.5, minWidth: 0, ...(across && { gridColumn: "1 / -1" }) }}>{children}</Paper>;
-}
-
 export function Charts({ history, dark }: { history: History; dark: boolean }) {
   const has = (line: Line | undefined) => line !== undefined && hasValues(series(history, line.column));
   const isOpen = has(TTFT_SCHEDULED[0]);
@@ -64,7 +57,7 @@ export function Charts({ history, dark }: { history: History; dark: boolean }) {
   const joined = history.points.some((point) => (point[1] as number) - (point[0] as number) > 1);
   const tokens = joined ? TOKENS : TOKENS.filter(({ column }) => !/_(min|max)$/.test(column));
   return (
-    <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
+    <Row of={2}>
       {chart("TTFT", "ms", TTFT)}
       {isOpen && chart("TTFT from schedule", "ms", TTFT_SCHEDULED)}
       {chart("TPOT and ITL", "ms", PER_TOKEN, READING_SPEED)}
@@ -78,6 +71,6 @@ export function Charts({ history, dark }: { history: History; dark: boolean }) {
       <Framed>
         <HeatMap column="itl_ms_heat" dark={dark} history={history} title="ITL, share of tokens" />
       </Framed>
-    </Box>
+    </Row>
   );
 }

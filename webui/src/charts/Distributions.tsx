@@ -5,7 +5,7 @@ import { useMemo } from "react";
 
 import type { SampledRequest, SampledStage } from "../live/types";
 import { threeDigits } from "../numbers";
-import { base, lineLegend, logTicks, valueAxis } from "./base";
+import { base, bottomAxis, lineLegend, logTicks, valueAxis } from "./base";
 import { Chart } from "./Chart";
 import { colour, CYCLE, DASHES, look, SHAPES } from "./palette";
 
@@ -56,14 +56,11 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
         },
       },
       xAxis: {
-        ...valueAxis(`${unit} (log)`, dark),
+        ...bottomAxis(`${unit} (log)`, dark),
         type: "log",
         min: "dataMin",
         max: "dataMax",
         boundaryGap: undefined,
-        nameLocation: "middle",
-        nameGap: 26,
-        nameTextStyle: { color: text },
         axisTick: { customValues: ticks },
         axisLabel: { color: text, hideOverlap: true, customValues: ticks, formatter: (value: number) => value.toLocaleString("en-US", { maximumSignificantDigits: 4 }) },
       } as never,
@@ -97,7 +94,6 @@ interface AgainstProps {
 export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
   const option = useMemo((): EChartsOption => {
     const common = base(title, dark);
-    const { text } = look(dark);
     return {
       ...common,
       legend: { ...common.legend, icon: undefined, itemWidth: 12, itemHeight: 10 } as never,
@@ -110,12 +106,9 @@ export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
         },
       },
       xAxis: {
-        ...valueAxis(xName, dark),
+        ...bottomAxis(xName, dark),
         scale: true,
         min: undefined,
-        nameLocation: "middle",
-        nameGap: 26,
-        nameTextStyle: { color: text },
       } as never,
       yAxis: valueAxis("s", dark),
       grid: { left: 12, right: 18, top: 74, bottom: 26, containLabel: true },

@@ -69,6 +69,11 @@ export function valueAxis(name: string, dark: boolean) {
   };
 }
 
+/** A value axis below the drawing, with its name in the middle. */
+export function bottomAxis(name: string, dark: boolean) {
+  return { ...valueAxis(name, dark), nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: look(dark).text } };
+}
+
 /** From this ratio of greatest to least on, the steps of a log axis are those of a decade; below, they are even. */
 const EVEN_BELOW = 4;
 /** What is labelled in each decade, by how many decades there are to label. */

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "react";
 
+import { askEvery } from "./ask";
 import { join, NOTHING, type Live } from "./history";
 import type { Answer } from "./types";
 
@@ -18,30 +19,20 @@ export function useLive(): LiveState {
   const [state, setState] = useState<LiveState>({ ...NOTHING, problem: null, asked: false });
   useEffect(() => {
     let live: Live = NOTHING;
-    let timer = 0;
-    const abort = new AbortController();
-    const refresh = async () => {
-      try {
-        const response = await fetch(`llm/live?token=${encodeURIComponent(live.token)}`, { signal: abort.signal });
-        if (!response.ok) throw new Error(`the master answered ${String(response.status)}`);
-        const answer = (await response.json()) as Answer;
-        const isNew = answer.now !== null || answer.whole;
-        live = join(live, answer);
-        setState((before) =>
-          isNew || before.problem !== null || !before.asked ? { ...live, problem: null, asked: true } : before,
-        );
-      } catch (error) {
-        if (abort.signal.aborted) return;
-        const problem = error instanceof Error ? error.message : String(error);
-        setState((before) => ({ ...before, problem, asked: true }));
-      }
-      timer = window.setTimeout(() => void refresh(), REFRESH_MS);
+    const ask = async (signal: AbortSignal) => {
+      const response = await fetch(`llm/live?token=${encodeURIComponent(live.token)}`, { signal });
+      if (!response.ok) throw new Error(`the master answered ${String(response.status)}`);
+      const answer = (await response.json()) as Answer;
+      const isNew = answer.now !== null || answer.whole;
+      live = join(live, answer);
+      setState((before) =>
+        isNew || before.problem !== null || !before.asked ? { ...live, problem: null, asked: true } : before,
+      );
     };
-    void refresh();
-    return () => {
-      abort.abort();
-      window.clearTimeout(timer);
-    };
+    return askEvery(REFRESH_MS, ask, (error) => {
+      const problem = error instanceof Error ? error.message : String(error);
+      setState((before) => ({ ...before, problem, asked: true }));
+    });
   }, []);
   return state;
 }

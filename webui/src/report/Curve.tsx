@@ -3,7 +3,7 @@
 import type { EChartsOption, LineSeriesOption } from "echarts";
 import { useMemo } from "react";
 
-import { base, valueAxis } from "../charts/base";
+import { base, bottomAxis, valueAxis } from "../charts/base";
 import { Chart } from "../charts/Chart";
 import { colour, look, type Colour } from "../charts/palette";
 import type { Now, StageRow } from "../live/types";
@@ -54,12 +54,7 @@ export function Curve({ title, unit, of, now, dark }: CurveProps) {
           return `${value[2]}\n${threeDigits(value[0])} output tok/s\n${seriesName} ${threeDigits(value[1])} ${unit}`;
         },
       },
-      xAxis: {
-        ...valueAxis("output tok/s", dark),
-        nameLocation: "middle",
-        nameGap: 26,
-        nameTextStyle: { color: text },
-      } as never,
+      xAxis: bottomAxis("output tok/s", dark),
       yAxis: valueAxis(unit, dark),
       series: of.map(({ name, column, colour: shade, dash }, at): LineSeriesOption => ({
         type: "line",

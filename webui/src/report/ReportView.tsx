@@ -3,6 +3,7 @@
 import { Alert, Box, Paper, Typography } from "@mui/material";
 
 import { Charts } from "../charts/Charts";
+import { Framed, Row } from "../charts/Frame";
 import { FailureTable, OutcomeTable } from "../tables/Outcomes";
 import { Plain } from "../tables/Plain";
 import { StageTable } from "../tables/StageTable";
@@ -83,15 +84,13 @@ export function ReportView({ report, dark }: { report: Report; dark: boolean }) 
         <StageTable now={now} />
       </Section>
       <Section title="Throughput against latency">
-        <Box className="charts">
-          <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
-            {CURVES.map(({ title, of }) => (
-              <Paper key={title} sx={{ p: 1.5, minWidth: 0 }}>
-                <Curve dark={dark} now={now} of={of} title={title} unit="ms" />
-              </Paper>
-            ))}
-          </Box>
-        </Box>
+        <Row of={2}>
+          {CURVES.map(({ title, of }) => (
+            <Framed key={title}>
+              <Curve dark={dark} now={now} of={of} title={title} unit="ms" />
+            </Framed>
+          ))}
+        </Row>
       </Section>
       {history.points.length > 0 && (
         <Box className="new-sheet">
@@ -100,18 +99,14 @@ export function ReportView({ report, dark }: { report: Report; dark: boolean }) 
               Percentiles are those of the requests that ended in the last 10 s, or in the point&apos;s own time where it is
               longer; ITL is then the greatest 10 s value in it. Times outside of the measured windows are grey.
             </Typography>
-            <Box className="charts">
-              <Charts dark={dark} history={history} />
-            </Box>
+            <Charts dark={dark} history={history} />
           </Section>
         </Box>
       )}
       {report.distributions.length > 0 && (
         <Box className="new-sheet">
           <Section title="Distributions">
-            <Box className="distributions">
-              <DistributionCharts dark={dark} stages={report.distributions} />
-            </Box>
+            <DistributionCharts dark={dark} stages={report.distributions} />
           </Section>
         </Box>
       )}

@@ -2,6 +2,7 @@
 
 import { Box } from "@mui/material";
 
+import { Row } from "../charts/Frame";
 import { Plain } from "../tables/Plain";
 import type { MetricFormula, Report } from "./types";
 
@@ -46,7 +47,7 @@ export function Tested({ report }: { report: Report }) {
   ];
   const said = about.filter(([, value]) => value !== null && value !== "");
   return (
-    <Box className="columns" sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
+    <Row of={2}>
       <Box sx={{ display: "grid", gap: 1.5, alignContent: "start", minWidth: 0 }}>
         <Pairs label="Run" pairs={said} />
         <Pairs label="Server, seen before the load" pairs={Object.entries(report.server)} />
@@ -56,7 +57,7 @@ export function Tested({ report }: { report: Report }) {
         <Pairs label="Versions" pairs={Object.entries(run.versions)} />
       </Box>
       <Pairs label="Settings (secrets are masked)" pairs={Object.entries(report.settings)} />
-    </Box>
+    </Row>
   );
 }
 

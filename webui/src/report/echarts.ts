@@ -1,33 +1,11 @@
 /** ECharts for the report: the same parts, drawn as SVG. */
 
-import { CustomChart, LineChart, ScatterChart } from "echarts/charts";
-import {
-  AriaComponent,
-  GridComponent,
-  LegendScrollComponent,
-  MarkAreaComponent,
-  MarkLineComponent,
-  TitleComponent,
-  ToolboxComponent,
-  TooltipComponent,
-} from "echarts/components";
 import * as core from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 
-core.use([
-  AriaComponent,
-  CustomChart,
-  GridComponent,
-  LegendScrollComponent,
-  LineChart,
-  MarkAreaComponent,
-  MarkLineComponent,
-  ScatterChart,
-  SVGRenderer,
-  TitleComponent,
-  ToolboxComponent,
-  TooltipComponent,
-]);
+import { PARTS } from "../charts/parts";
+
+core.use([...PARTS, SVGRenderer]);
 
 /** Begins a chart whose drawing can be scaled by CSS, as a sheet of paper asks for. */
 function init(element: HTMLElement): core.ECharts {

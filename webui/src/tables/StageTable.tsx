@@ -12,6 +12,9 @@ type Show = (value: number | string | null) => string;
 /** The heading over neighbours, or none; title, unit, column, how it is shown. */
 type Shown = [string, string, string, string, Show];
 
+const latencies = (heading: string, metric: string, statistics: string[], show: Show): Shown[] =>
+  statistics.map((statistic) => [heading, statistic, "", `${metric}_${statistic}`, show]);
+
 const COUNTS: Shown[] = [
   ["", "Users", "", "users", count],
   ["", "Rate", "req/s", "rate_requested_per_s", threeDigits],
@@ -21,15 +24,10 @@ const COUNTS: Shown[] = [
   ["Requests", "short", "", "short_outputs", count],
 ];
 const LATENCIES: Shown[] = [
-  ["TTFT ms", "mean", "", "ttft_ms_mean", threeDigits],
-  ["TTFT ms", "p50", "", "ttft_ms_p50", threeDigits],
-  ["TTFT ms", "p99", "", "ttft_ms_p99", threeDigits],
-  ["TPOT ms", "mean", "", "tpot_ms_mean", threeDigits],
-  ["TPOT ms", "p50", "", "tpot_ms_p50", threeDigits],
-  ["TPOT ms", "p99", "", "tpot_ms_p99", threeDigits],
-  ["ITL ms", "p99", "", "itl_ms_p99", threeDigits],
-  ["E2E s", "mean", "", "e2e_ms_mean", seconds],
-  ["E2E s", "p99", "", "e2e_ms_p99", seconds],
+  ...latencies("TTFT ms", "ttft_ms", ["mean", "p50", "p99"], threeDigits),
+  ...latencies("TPOT ms", "tpot_ms", ["mean", "p50", "p99"], threeDigits),
+  ...latencies("ITL ms", "itl_ms", ["p99"], threeDigits),
+  ...latencies("E2E s", "e2e_ms", ["mean", "p99"], seconds),
 ];
 const RATES: Shown[] = [
   ["req/s", "ok", "", "request_throughput_per_s", threeDigits],

@@ -1,9 +1,11 @@
 /** The distributions tab: what a percentile hides, from a bounded sample of ok requests. */
 
-import { Alert, Box, Paper, Typography } from "@mui/material";
-import { useEffect, useState, type ReactNode } from "react";
+import { Alert, Box, Typography } from "@mui/material";
+import { useEffect, useState } from "react";
 
 import { Against, Cdf, E2E, INPUT, OUTPUT, TPOT, TTFT } from "../charts/Distributions";
+import { Framed, Row } from "../charts/Frame";
+import { askEvery } from "../live/ask";
 import type { SampledStage } from "../live/types";
 import { Look } from "./Look";
 import { useDark } from "./useDark";
@@ -13,27 +15,15 @@ const REFRESH_MS = 5000;
 function useSample(): SampledStage[] | null {
   const [stages, setStages] = useState<SampledStage[] | null>(null);
   useEffect(() => {
-    let timer = 0;
-    const abort = new AbortController();
-    const refresh = async () => {
-      try {
-        const response = await fetch("llm/distributions", { signal: abort.signal });
-        if (response.ok) setStages(((await response.json()) as { stages: SampledStage[] }).stages);
-      } catch {
-        if (abort.signal.aborted) return;
-      }
-      timer = window.setTimeout(() => void refresh(), REFRESH_MS);
+    const ask = async (signal: AbortSignal) => {
+      const response = await fetch("llm/distributions", { signal });
+      if (response.ok) setStages(((await response.json()) as { stages: SampledStage[] }).stages);
     };
-    void refresh();
-    return () => {
-      abort.abort();
-      window.clearTimeout(timer);
-    };
+    // The live tab says so when the master does not answer.
+    return askEvery(REFRESH_MS, ask, () => undefined);
   }, []);
   return stages;
 }
-
-const Framed = ({ children }: { children: ReactNode }) => <Paper sx={{ p: 1.5, minWidth: 0 }}>{children}</Paper>;
 
 export function DistributionCharts({ stages, dark }: { stages: SampledStage[]; dark: boolean }) {
   const kept = stages.reduce((sum, { requests }) => sum + requests.length, 0);
@@ -46,24 +36,26 @@ export function DistributionCharts({ stages, dark }: { stages: SampledStage[]; d
           : `An even sample: ${kept.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} ok requests of the measured windows.`}
         {" Latencies count from the schedule where there is one."}
       </Typography>
-      <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(3, minmax(0, 1fr))" }, mb: 1.5 }}>
-        <Framed>
-          <Cdf dark={dark} place={TTFT} stages={stages} title="TTFT by stage" unit="ms" />
-        </Framed>
-        <Framed>
-          <Cdf dark={dark} place={TPOT} stages={stages} title="TPOT by stage" unit="ms" />
-        </Framed>
-        <Framed>
-          <Cdf dark={dark} place={E2E} stages={stages} title="E2E latency by stage" unit="ms" />
-        </Framed>
-      </Box>
-      <Box sx={{ display: "grid", gap: 1.5, gridTemplateColumns: { xs: "minmax(0, 1fr)", lg: "repeat(2, minmax(0, 1fr))" } }}>
-        <Framed>
-          <Against dark={dark} stages={stages} title="TTFT against input length" x={INPUT} xName="input tokens" y={TTFT} />
-        </Framed>
-        <Framed>
-          <Against dark={dark} stages={stages} title="E2E latency against output length" x={OUTPUT} xName="output tokens" y={E2E} />
-        </Framed>
+      <Box sx={{ display: "grid", gap: 1.5 }}>
+        <Row of={3}>
+          <Framed>
+            <Cdf dark={dark} place={TTFT} stages={stages} title="TTFT by stage" unit="ms" />
+          </Framed>
+          <Framed>
+            <Cdf dark={dark} place={TPOT} stages={stages} title="TPOT by stage" unit="ms" />
+          </Framed>
+          <Framed>
+            <Cdf dark={dark} place={E2E} stages={stages} title="E2E latency by stage" unit="ms" />
+          </Framed>
+        </Row>
+        <Row of={2}>
+          <Framed>
+            <Against dark={dark} stages={stages} title="TTFT against input length" x={INPUT} xName="input tokens" y={TTFT} />
+          </Framed>
+          <Framed>
+            <Against dark={dark} stages={stages} title="E2E latency against output length" x={OUTPUT} xName="output tokens" y={E2E} />
+          </Framed>
+        </Row>
       </Box>
     </>
   );
