@@ -63,18 +63,26 @@ class Outputs:
 
     def flush(self, picture: Picture, rows: Iterable[RequestRecord], seconds: Iterable[TimelineRow]) -> None:
         """Write what is new: requests that ended, seconds that are complete, stages that finished."""
-        self._take(rows, seconds)
+        self.write_rows(rows)
+        self._write_seconds(seconds)
         for row in all_rows(picture.snapshot):
             if is_finished(row, picture) and row_key(row) not in self._stage_lines:
                 line = self._stage_lines[row_key(row)] = stage_line(self.run.run_id, row, picture)
                 self._stages.append(line)
         self._flush_files(picture)
 
+    def write_rows(self, rows: Iterable[RequestRecord]) -> None:
+        """Add requests that ended; the disk has them at the next flush."""
+        for record in rows:
+            self._requests.append(request_line(record))
+            self.failures.add(record)
+
     def close(
         self, picture: Picture, rows: Iterable[RequestRecord], seconds: Iterable[TimelineRow], state: RunState
     ) -> tuple[str, ...]:
         """Write the rest and the final summary; return one sentence for each file that is not whole on the disk."""
-        self._take(rows, seconds)
+        self.write_rows(rows)
+        self._write_seconds(seconds)
         self._write_once()
         for file in self._append_files:
             self._disk.attempt(file.path.name, file.close)
@@ -93,10 +101,7 @@ class Outputs:
     def _append_files(self) -> tuple[AppendFile, ...]:
         return self._requests, self._stages, self._timeline
 
-    def _take(self, rows: Iterable[RequestRecord], seconds: Iterable[TimelineRow]) -> None:
-        for record in rows:
-            self._requests.append(request_line(record))
-            self.failures.add(record)
+    def _write_seconds(self, seconds: Iterable[TimelineRow]) -> None:
         for second in seconds:
             self._timeline.append(timeline_line(self.run.run_id, second))
 

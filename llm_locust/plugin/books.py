@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection
 from typing import Any
 
@@ -11,7 +11,7 @@ from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 
 from .account import Account, difference
-from .collector import from_tuples
+from .collector import from_tuples, popped
 from .health import HealthBooks
 
 UNISSUED = "unissued"
@@ -23,7 +23,7 @@ class Books:
     def __init__(self) -> None:
         self.numbers = Aggregate()
         self.health = HealthBooks()
-        self._rows: list[RequestRecord] = []
+        self._rows: deque[RequestRecord] = deque()
         self._rows_added = 0
 
     def reset(self) -> None:
@@ -54,10 +54,9 @@ class Books:
         """Count requests of a row that fell due at lost workers."""
         self.numbers.count(label, STEADY, UNISSUED, count)
 
-    def take_rows(self) -> list[RequestRecord]:
-        """The records that came in since the last call."""
-        rows, self._rows = self._rows, []
-        return rows
+    def take_rows(self, most: int | None = None) -> list[RequestRecord]:
+        """The oldest records that were not taken yet, at most so many."""
+        return popped(self._rows, most)
 
     def differences(self, accounts: Collection[Account]) -> tuple[str, ...]:
         """Where what the workers booked differs from what came in, and who did not hand in."""

@@ -148,11 +148,9 @@ class Collector:
         ]
         return deltas
 
-    def take_rows(self) -> list[RequestRecord]:
-        """The records since the last call."""
-        rows = list(self.rows)
-        self.rows.clear()
-        return rows
+    def take_rows(self, most: int | None = None) -> list[RequestRecord]:
+        """The oldest records that were not taken yet, at most so many."""
+        return popped(self.rows, most)
 
     def totals(self) -> dict[str, int]:
         """All that was booked since the start (or the last reset), to be compared with the master's."""
@@ -167,6 +165,11 @@ class Collector:
             self._ledger.restart()
             self.rows.clear()
             self.rows_booked = 0
+
+
+def popped(rows: deque[RequestRecord], most: int | None) -> list[RequestRecord]:
+    """Take the first rows out, at most so many."""
+    return [rows.popleft() for _ in range(len(rows) if most is None else min(most, len(rows)))]
 
 
 def to_tuples(records: Sequence[RequestRecord]) -> list[Any]:

@@ -120,9 +120,9 @@ class LocalTeam:
         self.health.add(issuer.label, LOCAL, self._llm.health.take())
         self._speed.note(self._llm.clock.now_ns() / 1e9, self.numbers.totals().get("window:output_tokens", 0))
 
-    def take_rows(self) -> list[RequestRecord]:
-        """The records since the last call."""
-        return self._issuer.collector.take_rows()
+    def take_rows(self, most: int | None = None) -> list[RequestRecord]:
+        """The oldest records that were not taken yet, at most so many."""
+        return self._issuer.collector.take_rows(most)
 
     def complete_before_epoch_s(self) -> int | None:
         """All seconds before this one are booked."""

@@ -221,9 +221,9 @@ class MasterTeam:
     def settle(self) -> None:
         """Nothing to do: the workers harvest."""
 
-    def take_rows(self) -> list[RequestRecord]:
-        """The records that came in since the last call."""
-        return self._books.take_rows()
+    def take_rows(self, most: int | None = None) -> list[RequestRecord]:
+        """The oldest records that were not taken yet, at most so many."""
+        return self._books.take_rows(most)
 
     def complete_before_epoch_s(self) -> int | None:
         """Every live worker has reported all seconds before this one; None: not yet known."""

@@ -75,8 +75,8 @@ class Team(Protocol):
         """Bring the numbers up to date."""
         ...
 
-    def take_rows(self) -> list[RequestRecord]:
-        """The records since the last call."""
+    def take_rows(self, most: int | None = None) -> list[RequestRecord]:
+        """The oldest records that were not taken yet, at most so many."""
         ...
 
     def complete_before_epoch_s(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gevent.lock import RLock
 
@@ -11,6 +11,7 @@ from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import Picture, RunState, TimelineRow
 from llm_locust.outputs.console import Screen, next_steps
 from llm_locust.wire.clock import Clock
+from llm_locust.wire.turn import give_way
 
 from . import view
 from .pages import build_report
@@ -19,16 +20,10 @@ from .team import Team
 from .web import Board
 
 SCREEN_EVERY_S = 10.0
+ROWS_PER_PIECE = 32
+"""So many lines of requests.csv take about a millisecond."""
 BEYOND_S = 2
 """How far beyond now the last seconds are taken: all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class New:
-    """What came since the last look."""
-
-    rows: list[RequestRecord]
-    seconds: list[TimelineRow]
 
 
 class Writer:
@@ -50,16 +45,19 @@ class Writer:
             self._board.begin(run.outputs.run, run.outputs.directory)
 
     def flush(self, run: Run, *, on_screen: bool) -> None:
-        """Write what is new; `on_screen`: the tables each 10 s, too."""
+        """Write what is new; `on_screen`: the tables each 10 s, too. Never holds the hub for long."""
         with self._writing:
             if run.finished:
                 return
             self._team.settle()
+            give_way()
             picture = self._picture(run)
+            give_way()
             complete_s = self._team.complete_before_epoch_s()
-            new = self._take_new(run, max(complete_s or 0, self.epoch_s() - view.LATEST_S))
-            run.outputs.flush(picture, new.rows, new.seconds)
-            self._show(run, picture, new, RunState.RUNNING)
+            seconds = self._take_seconds(run, max(complete_s or 0, self.epoch_s() - view.LATEST_S))
+            rows = self._write_rows(run)
+            run.outputs.flush(picture, (), seconds)
+            self._show(run, picture, seconds, rows, RunState.RUNNING)
         if on_screen and not run.drained and self.now_s() - self._screen_s >= SCREEN_EVERY_S:
             self._screen_s = self.now_s()
             self._screen.stages(picture)
@@ -72,10 +70,10 @@ class Writer:
                 return None
             self._team.settle()
             picture = self._picture(run, final=True)
-            new = self._take_new(run, self.epoch_s() + BEYOND_S)
+            seconds, rows = self._take_seconds(run, self.epoch_s() + BEYOND_S), self._team.take_rows()
             state = RunState.ABORTED if run.aborted else run.state
-            run.not_whole = run.outputs.close(picture, new.rows, new.seconds, state)
-            self._show(run, picture, new, state)
+            run.not_whole = run.outputs.close(picture, rows, seconds, state)
+            self._show(run, picture, seconds, rows, state)
             run.finished = True
         failures = run.outputs.failures.most_frequent_first()
         self._screen.end(picture, failures, run.not_whole)
@@ -86,18 +84,28 @@ class Writer:
         self._screen.files(outputs.paths, next_steps(picture, failures, outputs.directory, outputs.run.chosen_classes))
         return picture
 
-    def _take_new(self, run: Run, before_epoch_s: int) -> New:
-        """Take what came since the last look: records, and the seconds that are complete."""
+    def _take_seconds(self, run: Run, before_epoch_s: int) -> list[TimelineRow]:
+        """Take the seconds that are complete."""
         run.outputs.run = replace(run.outputs.run, workers=self._team.facts())
-        seconds = view.timeline_rows(self._team.numbers, before_epoch_s, run.around, self._team)
-        return New(self._team.take_rows(), list(seconds))
+        return list(view.timeline_rows(self._team.numbers, before_epoch_s, run.around, self._team))
 
-    def _show(self, run: Run, picture: Picture, new: New, state: RunState) -> None:
+    def _write_rows(self, run: Run) -> list[RequestRecord]:
+        """Take the records that came since the last look, a piece at a time: who is ended here loses none."""
+        written: list[RequestRecord] = []
+        while rows := self._team.take_rows(ROWS_PER_PIECE):
+            run.outputs.write_rows(rows)
+            written += rows
+            give_way()
+        return written
+
+    def _show(
+        self, run: Run, picture: Picture, seconds: list[TimelineRow], rows: list[RequestRecord], state: RunState
+    ) -> None:
         """Put the picture before the pages."""
         if self._board is not None and self._board.live is not None:
             live = self._board.live
             failures = run.outputs.failures.most_frequent_first()
-            live.add(picture, new.seconds, self._team.workers_now(), new.rows, failures, state)
+            live.add(picture, seconds, self._team.workers_now(), rows, failures, state)
             self._board.picture = picture
 
     def _picture(self, run: Run, *, final: bool = False) -> Picture:
