@@ -23,9 +23,9 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # ships no types
 
 from benchmarks.lab import save, table
-from tests.contract.lab import LLM_FILE, Lab, Locust, children_of
-from tests.mock_process import MockProcess, start_mock
-from tests.ports import free_port
+from benchmarks.rig.locusts import Lab, Locust, children_of
+from benchmarks.rig.mock_process import MockProcess, start_mock
+from benchmarks.rig.ports import free_port
 
 OUTPUT_TOKENS = 16
 REQUESTS = 2
@@ -98,7 +98,7 @@ def run(folder: Path, users: int, prompt_bytes: int, workers: int) -> Found:
             process = lab.locust(
                 "--headless", *lab.binding, "--processes", str(workers), "--host", mock.url, "-u", str(users),
                 "-r", str(users), "--llm-requests", f"{REQUESTS}x", "--llm-prompts", str(prompts),
-                "--llm-output-tokens", str(OUTPUT_TOKENS), file=LLM_FILE,
+                "--llm-output-tokens", str(OUTPUT_TOKENS),
             )  # fmt: skip
             peak_mb, peak_files = watched(process, workers + 1)
             took_s = time.monotonic() - began_s

@@ -30,7 +30,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]  # ships no types
 
 from benchmarks.lab import CLIENT_CORE, ROOT, SERVER_CORE, pinned, raise_priority, save, table
-from tests.ports import free_port
+from benchmarks.rig.ports import free_port
 
 USERS_A_WORKER = 8
 E2E_S = 4.0

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.lab import ROOT, save, table
-from tests.report.runs import written
-from tests.webui.fake_run import SWEEP, FakeRun
+from benchmarks.rig.fake_run import SWEEP, FakeRun
+from benchmarks.rig.written_run import written
 
 MOST_S, MOST_BYTES, MOST_PAGE_BYTES = 30.0, 1_000_000_000, 3_000_000
 NIGHT_S = 12 * 3600

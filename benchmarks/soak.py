@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # ships no types
 
 from benchmarks.lab import save, table
-from tests.contract.lab import children_of
-from tests.proofs.stand import sleep_until, stand
+from benchmarks.rig.locusts import children_of
+from benchmarks.rig.stand import sleep_until, stand
 
 MOST_GROWTH_MB = 5.0
 WORKERS = 2

@@ -7,6 +7,8 @@ script is long). The right answers are those of the tests' own table of cases. A
 success or failure is, the tokens of the successes are (where the server told their number), and the time to first
 token is, within 20 ms of what the server says it sent. A tool that reports nothing is right about a failure: it
 claims no success. Who is wrong is asked once more, and the better answer kept.
+
+No other benchmark takes anything from the tests: the cases are theirs, and a copy of the right answers would go astray.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from benchmarks.peers import PEERS, ours
 from benchmarks.peers.compare import ToolFailedError, ask, read
 from benchmarks.peers.environments import bin_of
 from benchmarks.peers.peer import Asked, Peer, make_tokenizer
+from benchmarks.rig.mock_process import start_mock
 from benchmarks.venvs import NotInstallableError
 from tests.cases.expected import EXPECTED, Expected
 from tests.cases.streams import STREAMS
-from tests.mock_process import start_mock
 
 TELLING = {
     "A02/V1": "HTTP 200 and [DONE], no token",

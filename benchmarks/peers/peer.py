@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.real.tiny_model import make_model
+from benchmarks.rig.tiny_model import make_model
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rig.fake_run import HOSTILE, SWEEP, FakeRun, facts
+from benchmarks.rig.written_run import written
 from llm_locust.analysis.commands import compare_main
 from llm_locust.analysis.compare import compare, difference
 from llm_locust.analysis.page import page
@@ -17,8 +19,6 @@ from llm_locust.outputs import Picture, RunState, StageVerdict, Validity
 from llm_locust.outputs.report_run import FinishedRun
 from llm_locust.outputs.report_tables import Column, Table
 from tests.outputs.pictures import closed, picture
-from tests.report.runs import written
-from tests.webui.fake_run import HOSTILE, SWEEP, FakeRun, facts
 
 EIGHT = closed("8 users", 8, 1000.0, 80.0, input_tokens_mean=1024.0, output_tokens_mean=2048.0)
 SIXTEEN = closed("16 users", 16, 1500.0, 90.0)

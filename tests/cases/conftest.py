@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.lab import Lab
+from benchmarks.rig.locusts import Lab
 
 
 @pytest.fixture

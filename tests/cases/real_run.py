@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rig.locusts import ROOT, Lab
 from llm_locust.measure.snapshot import RUN
-from tests.contract.lab import ROOT, Lab
 
 LLM = ROOT / "locustfiles" / "llm.py"
 SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "8")

@@ -9,12 +9,12 @@ import json
 
 import pytest
 
+from benchmarks.rig.locusts import Lab
+from benchmarks.rig.mock_process import start_mock
 from llm_locust.outputs.readers import read_requests
 from llm_locust.outputs.requests_csv import REQUEST_COLUMNS
 from llm_locust.outputs.stages_csv import STAGES_COLUMNS
 from llm_locust.outputs.timeline_csv import TIMELINE_COLUMNS
-from tests.contract.lab import Lab
-from tests.mock_process import start_mock
 from tests.prompts.test_datasets import JSONL, SHAREGPT
 
 from .real_run import LLM, run, table

@@ -19,15 +19,15 @@ import msgspec
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from benchmarks.rig.locusts import Lab, until
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.load.flight import Flight, count_tokens
 from llm_locust.load.options import AskOptions
 from llm_locust.measure.judge import AskFacts
 from llm_locust.plugin.reports import Outbox
 from llm_locust.prompts.tokenizers import open_tokenizer
 from llm_locust.protocol import get_dialect
-from tests.contract.lab import Lab, until
 from tests.load.around import client_for
-from tests.mock_process import MockProcess, start_mock
 from tests.plugin.test_collector import Desk
 
 from .real_run import LLM, SHORT, assert_booked_once, end_of, run, table

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.lab import Lab
-from tests.mock_process import start_mock
+from benchmarks.rig.locusts import Lab
+from benchmarks.rig.mock_process import start_mock
 
 from .real_run import RealRun, run, table
 

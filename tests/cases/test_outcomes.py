@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rig.locusts import Lab
+from benchmarks.rig.mock_process import start_mock
 from llm_locust.measure.record import FAILURES, Outcome
 from llm_locust.mock.faults import FAULTS
-from tests.contract.lab import Lab
-from tests.mock_process import start_mock
 
 from .real_run import RealRun, assert_booked_once, run
 

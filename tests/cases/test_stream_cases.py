@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.load.answer import Answer
 from llm_locust.load.options import AskOptions
 from llm_locust.measure.record import RequestRecord
@@ -22,7 +23,6 @@ from llm_locust.wire.types import Limits
 from tests.cases.expected import EXPECTED, Expected
 from tests.cases.streams import STREAMS
 from tests.load.around import Seen, client_for
-from tests.mock_process import MockProcess, start_mock
 
 PLAYED = sorted(EXPECTED)
 STALLED = "A39/then `: keep-alive` every 10 s for ever"

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from .lab import Lab
+from benchmarks.rig.locusts import Lab
+
+from .lab import FAKE
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """A folder, a port, and the processes of one test."""
-    made = Lab(tmp_path)
+    made = Lab(tmp_path, FAKE)
     yield made
     made.end()

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import free_port
+from benchmarks.rig.locusts import LLM_FILE, SPAWNED, Lab, children_of, lives, until
+from benchmarks.rig.ports import free_port
 
-from .lab import LLM_FILE, SPAWNED, STREAMING, Lab, children_of, lives, locusts_requests, until
+from .lab import STREAMING, locusts_requests
 
 BOTH_MODES = pytest.mark.parametrize("mode", [pytest.param("local", marks=pytest.mark.slow), "two workers"])
 """A local runner is the smaller case of the same code: tried by `make test-slow`."""

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mock_process import MockProcess, start_mock
-
-from .lab import ROOT, Lab, Locust
+from benchmarks.rig.locusts import ROOT, Lab, Locust
+from benchmarks.rig.mock_process import MockProcess, start_mock
 
 LLM = ROOT / "locustfiles" / "llm.py"
 FAST = ("--profile", "fast", "--ttft-ms", "2", "--itl-ms", "0.5")

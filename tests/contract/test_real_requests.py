@@ -12,9 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.mock_process import MockProcess, start_mock
-
-from .lab import ROOT, Lab
+from benchmarks.rig.locusts import ROOT, Lab
+from benchmarks.rig.mock_process import MockProcess, start_mock
 
 LLM = ROOT / "locustfiles" / "llm.py"
 SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "10", "--llm-model", "m")

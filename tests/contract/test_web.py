@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.ports import free_port
+from benchmarks.rig.locusts import Lab, Locust, until
+from benchmarks.rig.ports import free_port
 
-from .lab import FAKE, STREAMING, Lab, Locust, until
+from .lab import FAKE, STREAMING
 
 KEY = "sk-canary-7f3a"
 HEADER = "header-canary-51c8"

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from .lab import SPAWNED, Lab, children_of, lives, locusts_requests, most_at_once, until
+from benchmarks.rig.locusts import SPAWNED, Lab, children_of, lives, until
+
+from .lab import locusts_requests, most_at_once
 
 FINDING = "lost: last report at"
 

@@ -16,6 +16,7 @@ import pytest
 from gevent import GreenletExit
 from locust.exception import StopTest, StopUser
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.load.events import CountingHook, llm_events
 from llm_locust.load.options import AskOptions
 from llm_locust.measure.record import Outcome
@@ -23,7 +24,6 @@ from llm_locust.protocol import ANSWER, BodyOptions, Message, PromptRequest
 from llm_locust.wire.clock import get_clock
 from llm_locust.wire.types import Limits
 from tests.load.around import OpenGate, Seen, client_for
-from tests.mock_process import MockProcess, start_mock
 
 MODEL = BodyOptions(model="m", ignore_eos=True)
 TTFT_MS, ITL_MS = 20, 5

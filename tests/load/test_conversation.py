@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from locust import constant
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.load.answer import Answer
 from llm_locust.load.conversation import Conversation, ConversationUser
 from llm_locust.load.options import AskOptions
@@ -17,7 +18,6 @@ from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.protocol import BodyOptions, Message, PromptRequest
 from tests.load.around import Around
 from tests.load.test_users import environment_for
-from tests.mock_process import MockProcess, start_mock
 
 RECORDED = PromptRequest(
     messages=(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.rig.mock_process import start_mock
 from llm_locust.load.flush import flush_caches
 from llm_locust.load.options import AskOptions
 from llm_locust.wire.transport import WireTransport
-from tests.mock_process import start_mock
 
 FAST = ("--profile", "fast", "--ttft-ms", "1", "--itl-ms", "0.1")
 NOBODY = "http://127.0.0.1:9"

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import gevent
 import pytest
 
+from benchmarks.rig.mock_process import start_mock
 from llm_locust.load.options import AskOptions
 from llm_locust.measure.record import Outcome
 from llm_locust.prompts import synthetic
@@ -16,7 +17,6 @@ from llm_locust.prompts.lengths import fixed
 from llm_locust.prompts.synthetic import Synthetic
 from llm_locust.protocol import BodyOptions
 from tests.load.around import Seen, client_for
-from tests.mock_process import start_mock
 
 STREAMS = 50
 LONG_TOKENS = 120_000

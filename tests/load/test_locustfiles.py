@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.cli import locustfiles_root
-from tests.mock_process import MockProcess, start_mock
 
 LINES = 40
 SHORT = ("--llm-input-tokens", "32", "--llm-output-tokens", "8")

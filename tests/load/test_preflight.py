@@ -17,6 +17,7 @@ import trustme
 from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
+from benchmarks.rig.mock_process import start_mock
 from llm_locust.load.options import AskOptions
 from llm_locust.load.preflight import Preflight, preflight
 from llm_locust.load.trial import PROMPT
@@ -24,7 +25,6 @@ from llm_locust.protocol import BodyOptions, PromptRequest, get_dialect
 from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import Limits
-from tests.mock_process import start_mock
 
 NOBODY = "http://127.0.0.1:9"  # discard: nothing listens
 FAST = ("--profile", "fast", "--ttft-ms", "2", "--itl-ms", "0.5")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from benchmarks.rig.mock_process import start_mock
 from llm_locust.cli import main
 from llm_locust.load import trial
 from llm_locust.load.endpoint import endpoints_of
@@ -13,7 +14,6 @@ from llm_locust.load.options import AskOptions
 from llm_locust.load.probe import Tap
 from llm_locust.protocol import BodyOptions, get_dialect
 from llm_locust.wire.transport import WireTransport
-from tests.mock_process import start_mock
 
 FAST = ("--profile", "fast", "--ttft-ms", "20", "--itl-ms", "1")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rig.locusts import ROOT, Lab
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.protocol import dialect_names
-from tests.contract.lab import ROOT, Lab
-from tests.mock_process import MockProcess, start_mock
 
 LLM = ROOT / "locustfiles" / "llm.py"
 SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "12", "--llm-model", "m")

@@ -14,12 +14,12 @@ from locust import between, constant, task
 from locust.env import Environment
 from locust.user.task import TaskSet
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.load.options import AskOptions
 from llm_locust.load.users import LLMUser, OpenAIChatUser, OpenAICompletionsUser, default_task
 from llm_locust.measure.record import Outcome
 from llm_locust.protocol import BodyOptions
 from tests.load.around import Around, OpenGate
-from tests.mock_process import MockProcess, start_mock
 
 OPTIONS = AskOptions(host="http://127.0.0.1:9", body=BodyOptions(model="m", ignore_eos=True))
 

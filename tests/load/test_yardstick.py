@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.load.options import AskOptions
 from llm_locust.load.preflight import Preflight, measure_lengths, preflight
 from llm_locust.load.yardstick import Yardstick
@@ -18,7 +19,6 @@ from llm_locust.prompts.tokenizers import TokenCounter
 from llm_locust.protocol import BodyOptions
 from llm_locust.wire.transport import WireTransport
 from tests.load.counting_server import CountingServer, Rule, counting
-from tests.mock_process import MockProcess, start_mock
 
 FAST = ("--profile", "fast", "--ttft-ms", "1", "--itl-ms", "0.1")
 NO_TOKENIZE = ("--without", "/tokenize,/v1/tokenize")

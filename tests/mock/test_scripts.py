@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from tests.mock.client import Answer, Client
-from tests.mock_process import MockProcess, start_mock
 
 EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"\xe8\xaa\x9e"}}]}\n\n'  # latin1 of UTF-8 bytes
 SCRIPTS = {

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rig.mock_process import MockProcess, start_mock
 from llm_locust.mock.faults import FAULTS
 from llm_locust.protocol.registry import get_dialect, make_decoder
 from llm_locust.protocol.types import BodyOptions, Message, PromptRequest
 from tests.mock.client import Answer, Client, ask, chat
-from tests.mock_process import MockProcess, start_mock
 
 FAST = ("--profile", "fast", "--ttft-ms", "4", "--itl-ms", "1", "--output-tokens", "8", "--stall-ms", "120",
         "--slow-first-ms", "100", "--fault-after", "3", "--bundle", "4")  # fmt: skip

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .laws import Gaps, exponential, gamma, ks_p_value, variation
-from .stand import HERE, stand
+from benchmarks.rig.stand import stand
 
+from .laws import Gaps, exponential, gamma, ks_p_value, variation
+
+HERE = Path(__file__).parent
 SHORT_RATE_PER_S = 100.0
 LONG_RATE_PER_S = 30.0
 """Starts are judged by the law, too: with gaps of 33 ms that is possible on a machine that does other things."""

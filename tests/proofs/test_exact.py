@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .stand import stand
+from benchmarks.rig.stand import stand
 
 
 def prove(folder: Path, turn: int) -> str:

@@ -12,12 +12,12 @@ from statistics import median
 
 import pytest
 
-from tests.contract.lab import Lab, Locust, until
+from benchmarks.rig.locusts import Lab, Locust, until
+from benchmarks.rig.ports import free_port
+from benchmarks.rig.stand import stand
 from tests.contract.test_web import Page
-from tests.ports import free_port
 
-from .stand import HERE, LLM, stand
-
+HERE = Path(__file__).parent
 SHORT = ("--llm-input-tokens", "16", "--llm-output-tokens", "4")
 
 
@@ -130,9 +130,8 @@ def test_trace_goes_on_when_a_worker_is_lost(tmp_path: Path) -> None:
         master = run.locust(
             *("--headless", "--host", run.mock.url, "--master", "--expect-workers", "2", *run.binding[:4]),
             *("--llm-shape", "trace-replay", "--llm-prompts", f"mooncake:{trace}", "-u", "16"),
-            file=LLM,
         )
-        workers = [run.worker(file=LLM) for _ in range(2)]
+        workers = [run.worker() for _ in range(2)]
         master.wait_for("All users spawned", 40)
         time.sleep(6)
         os.kill(workers[0].process.pid, signal.SIGKILL)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .stand import LLM, Stand, stand
+from benchmarks.rig.stand import Stand, stand
 
 RATE_PER_S = 30.0
 BACK_WITHIN_S = 10.0
@@ -24,9 +24,8 @@ def start(run: Stand, law: str, *args: str) -> list[int]:
     master = run.locust(
         *("--headless", "--host", run.mock.url, "--master", "--expect-workers", "3", *run.binding[:4], *own, *lengths),
         *("--llm-shape", "mixed-load", "--llm-hold", str(HOLD_S), *args),
-        file=LLM,
     )
-    workers = [run.worker(file=LLM) for _ in range(3)]
+    workers = [run.worker() for _ in range(3)]
     master.wait_for("All users spawned", 40)
     time.sleep(6)
     return [worker.process.pid for worker in workers]

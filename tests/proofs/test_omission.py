@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .stand import stand
+from benchmarks.rig.stand import stand
 
 ALLOWED_MS = 60.0
 

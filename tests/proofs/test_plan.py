@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .stand import Stand, stand
+from benchmarks.rig.stand import Stand, stand
 
 PLAN = ("--llm-shape", "full-plan", "--llm-levels", "4,16", "--llm-rates", "5,20", "--llm-hold", "3")
 LONG_PLAN = ("--llm-shape", "full-plan", "--llm-hold", "15")

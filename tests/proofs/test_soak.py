@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rig.stand import Stand, stand
 from benchmarks.soak import MOST_GROWTH_MB, Soaked, soak
 from llm_locust.outputs.readers import read_requests
-
-from .stand import LLM, Stand, stand
 
 REPORT_S = 3.0
 FLUSH_S = 2.0
@@ -49,9 +48,9 @@ def test_soak_of_ten_minutes_does_not_grow(tmp_path: Path) -> None:
 def start_soak(run: Stand) -> None:
     """Start a master and two workers on their own, under steady load."""
     where = ("--master", "--expect-workers", "2", *run.binding[:4])
-    run.locust("--headless", "--host", run.mock.url, *where, "--llm-shape", "soak", "--run-time", "25", *LOAD, file=LLM)
+    run.locust("--headless", "--host", run.mock.url, *where, "--llm-shape", "soak", "--run-time", "25", *LOAD)
     for _ in range(2):
-        run.worker(file=LLM)
+        run.worker()
     run.started[0].wait_for("All users spawned", 40)
     time.sleep(12)
 

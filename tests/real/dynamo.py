@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.rig.tiny_model import make_model
 from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment
 from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms
 from tests.real.process import running, wait_until_ready
 from tests.real.quickstart import WITHOUT_WARMUP, Load, Run
-from tests.real.tiny_model import make_model
 
 VERSION = "1.6.1"
 PLANES = ("--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq")

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.ports import free_port
+from benchmarks.rig.ports import free_port
 from tests.real.comparison import Line, table
 from tests.real.counters import Counters, growth, read_text, sums
 from tests.real.process import Process

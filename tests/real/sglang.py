@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rig.tiny_model import make_model
 from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters, growth
 from tests.real.environment import make_environment
 from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, settled, wait_for_streams
 from tests.real.process import running, wait_until_ready
 from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
-from tests.real.tiny_model import make_model
 
 HERE = Path(__file__).resolve().parent
 VERSION = "0.5.23"

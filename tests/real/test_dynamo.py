@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import free_port
+from benchmarks.rig.ports import free_port
 from tests.real.comparison import table
 from tests.real.dynamo import SUBJECT
 

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.rig.tiny_model import make_model
 from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment, pip
 from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, wait_for_streams
 from tests.real.process import kill_named, running, wait_until_ready
 from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
-from tests.real.tiny_model import make_model
 
 VERSION = "0.32.0"
 CONTEXT_TOKENS = 2048

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.rig.fake_run import OPEN, FakeRun
+from benchmarks.rig.written_run import WrittenRun, written
 from llm_locust.measure.seconds import SECOND_COLUMNS
 from llm_locust.outputs import RunState
 from llm_locust.outputs.heat import HEAT_BINS, HEAT_LOWEST_MS, HEAT_RATIO, heat_bins_ms
@@ -20,8 +22,6 @@ from llm_locust.outputs.report import report_document
 from llm_locust.outputs.report_history import history
 from llm_locust.outputs.report_requests import LATENCY_COLUMNS, EndedRequests
 from llm_locust.outputs.report_run import load_run
-from tests.report.runs import WrittenRun, written
-from tests.webui.fake_run import OPEN, FakeRun
 
 FROM_SECONDS = [
     name for name in POINT_COLUMNS if not name.startswith(("ttft", "tpot", "user_wait", "dispatch_lag", "itl_ms_p"))

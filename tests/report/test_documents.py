@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.rig.fake_run import SWEEP, FakeRun, FakeStage
+from benchmarks.rig.written_run import written
 from llm_locust.analysis.commands import report_main
 from llm_locust.outputs import report_png
 from llm_locust.outputs.report import report_document
@@ -16,8 +18,6 @@ from llm_locust.outputs.report_markdown import markdown
 from llm_locust.outputs.report_run import FinishedRun, load_run
 from llm_locust.outputs.report_tables import Column, Table, report_tables
 from llm_locust.outputs.report_xlsx import write_workbook
-from tests.report.runs import written
-from tests.webui.fake_run import SWEEP, FakeRun, FakeStage
 
 FORMULA = '=HYPERLINK("http://127.0.0.1/","x")'
 LABEL = "8 个用户 $x$"

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from benchmarks.rig.fake_run import HOSTILE, OPEN, SWEEP, FakeRun, FakeStage
+from benchmarks.rig.written_run import WrittenRun, written
 from llm_locust.outputs import report
 from llm_locust.outputs.report import PLACEHOLDER, TEMPLATE, report_document, write_report
 from llm_locust.outputs.report_run import load_run
 from llm_locust.plugin.pages import build_report
-from tests.report.runs import WrittenRun, written
 from tests.webui.browser import chromium, needs_chromium, watched
-from tests.webui.fake_run import HOSTILE, OPEN, SWEEP, FakeRun, FakeStage
 
 NAME = f"中文-{HOSTILE}</script>\u2028<!--"
 LABEL = f"<b>8</b> 用户 </script><script>window.hacked=1</script>{HOSTILE}"

@@ -18,8 +18,8 @@ import pytest
 from benchmarks.clients import Load, Reading, read_product, run_product
 from benchmarks.lab import TruthServer, read_truth, serving
 from benchmarks.native import NotBuiltError, truth_server
+from benchmarks.rig.mock_process import start_mock
 from benchmarks.tls import AUTHORITY, certificate
-from tests.mock_process import start_mock
 
 TRIES = 3
 MOST_TAKEN_S = 0.5

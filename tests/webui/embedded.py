@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.ports import free_port
+from benchmarks.rig.ports import free_port
 from tests.webui.browser import ROOT
 
 

@@ -16,10 +16,10 @@ import gevent
 from locust import User, constant, events, task
 
 import llm_locust
+from benchmarks.rig.fake_run import PLANS, FakeRun, FakeStage, facts
 from llm_locust.outputs import Outputs, RunState
 from llm_locust.outputs.summary import FailureBook
 from llm_locust.plugin import web
-from tests.webui.fake_run import PLANS, FakeRun, FakeStage, facts
 
 TICK_S = float(os.environ.get("FAKE_TICK_S", "0.1"))
 SKIP_S = int(os.environ.get("FAKE_SKIP_S", "0"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rig.fake_run import NIGHT, FakeRun, facts
 from llm_locust.measure.metrics import STAGE_COLUMNS
 from llm_locust.measure.record import Outcome
 from llm_locust.outputs.facts import RunState
@@ -17,7 +18,6 @@ from llm_locust.outputs.sample import MOST, PER_STAGE, Sample
 from llm_locust.outputs.stages_csv import STAGES_COLUMNS, stage_line
 from llm_locust.outputs.summary import Failure
 from tests.outputs.records import WHOLE, changed
-from tests.webui.fake_run import NIGHT, FakeRun, facts
 
 
 def played(run: FakeRun, live: LiveHistory, seconds: int) -> None:

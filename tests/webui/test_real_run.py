@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.ports import free_port
+from benchmarks.rig.ports import free_port
 from tests.webui.browser import ROOT, Watched, locust, needs_chromium, watched
 from tests.webui.embedded import server
 from tests.webui.steps import numbers_are_those_of_the_file, until_stage

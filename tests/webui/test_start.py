@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.ports import free_port
+from benchmarks.rig.ports import free_port
 from tests.webui.browser import ROOT, locust
 from tests.webui.embedded import server
 

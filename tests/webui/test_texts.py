@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from benchmarks.rig.fake_run import HOSTILE
 from tests.webui.browser import CHROMIUM, FLAGS, ROOT, Watched, fake_locust, locust, needs_chromium, watched
-from tests.webui.fake_run import HOSTILE
 from tests.webui.steps import CHARTS, REFRESHED_MS, start, until_stage
 
 WORST = f"</script>{HOSTILE}{{{{7*7}}}}${{7*7}} javascript:window.hacked=1"

@@ -14,10 +14,10 @@ from locust import User
 from locust.argument_parser import parse_options
 from locust.env import Environment
 
+from benchmarks.rig.fake_run import HOSTILE, FakeRun, facts
 from llm_locust.plugin import web
 from llm_locust.plugin.form import FORM_GROUPS, form_args
 from llm_locust.plugin.options import OPTIONS
-from tests.webui.fake_run import HOSTILE, FakeRun, facts
 
 
 class Nobody(User):

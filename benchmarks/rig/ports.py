@@ -1,4 +1,4 @@
-"""Ports for the processes that tests start."""
+"""Ports for the processes that tests and benchmarks start."""
 
 import socket
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.rig.fake_run import FakeRun, facts
 from llm_locust.measure.record import RequestRecord
 from llm_locust.outputs import Outputs, RunFacts, RunState, TimelineRow, WorkerFacts
 from llm_locust.outputs.live import LiveHistory
-from tests.webui.fake_run import FakeRun, facts
 
 
 class WrittenRun:

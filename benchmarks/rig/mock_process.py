@@ -1,4 +1,4 @@
-"""Starts the embedded server as a process of its own, for any test that needs something to talk to.
+"""Starts the embedded server as a process of its own, for any test or benchmark that needs something to talk to.
 
 with start_mock("--profile", "fast", "--ttft-ms", "5", "--itl-ms", "1") as mock:
     ...  # mock.url; mock.truth() -> counts; mock.lines() -> one dict a finished request

@@ -12,12 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.contract.lab import ROOT, Lab, Locust
-from tests.mock_process import MockProcess, start_mock
-from tests.ports import free_port
-
-LLM = ROOT / "locustfiles" / "llm.py"
-HERE = Path(__file__).parent
+from benchmarks.rig.locusts import Lab, Locust
+from benchmarks.rig.mock_process import MockProcess, start_mock
+from benchmarks.rig.ports import free_port
 
 
 class Stand(Lab):
@@ -27,7 +24,7 @@ class Stand(Lab):
         super().__init__(folder)
         self.mock = mock
 
-    def run(self, *args: str, workers: int = 0, file: Path = LLM, env: dict[str, str] | None = None) -> Locust:
+    def run(self, *args: str, workers: int = 0, file: Path | None = None, env: dict[str, str] | None = None) -> Locust:
         """Start a headless run: a local runner, or a master with so many workers by --processes."""
         where = (*self.binding, "--processes", str(workers)) if workers else ()
         return self.locust("--headless", "--host", self.mock.url, *where, *args, file=file, env=env)
