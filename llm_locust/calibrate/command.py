@@ -15,7 +15,7 @@ from time import monotonic as now_s
 from llm_locust.calibrate.level import GAP_MS, TOKENS, CalibrationError, play
 from llm_locust.calibrate.verdict import HEADROOM, Level, best_of, limit_of, next_streams, workers_for
 
-FIRST_STREAMS = 200
+FIRST_STREAMS = 400
 MOST_STREAMS = 3200
 MOST_TRIES = 3
 BUDGET_S = 50.0

@@ -46,7 +46,7 @@ def test_what_fails_three_times_has_failed(monkeypatch: pytest.MonkeyPatch) -> N
     worker = Worker(0, 1, 2)
     monkeypatch.setattr(command, "play", worker.play)
     levels = command.climb()
-    assert worker.played[:4] == [200, 200, 200, 100]
+    assert worker.played[:4] == [400, 400, 400, 200]
     assert not levels[0].carried
 
 
@@ -58,7 +58,7 @@ def test_a_level_that_fails_on_a_full_core_is_played_once(monkeypatch: pytest.Mo
     assert len(set(worker.played)) == len(worker.played)
 
 
-@pytest.mark.parametrize(("disturbed", "streams"), [((), [200, 560]), ((0, 1), [200, 200])], ids=str)
+@pytest.mark.parametrize(("disturbed", "streams"), [((), [400, 560]), ((0, 1), [400, 400])], ids=str)
 def test_no_level_is_begun_that_would_end_after_the_budget(
     disturbed: tuple[int, ...], streams: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
