@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 from locust.event import EventHook
 
+from benchmarks.rig.mock_process import MockProcess
 from llm_locust.load.client import LLMClient
 from llm_locust.load.desk import Desk
 from llm_locust.load.endpoint import Endpoints
+from llm_locust.load.events import CountingHook
 from llm_locust.load.gate_types import Gate, Ticket
 from llm_locust.load.options import AskOptions
 from llm_locust.measure.finish import RequestLimits, Samples
 from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.measure.timeline import Timeline
+from llm_locust.protocol import BodyOptions
 from llm_locust.wire.transport import WireTransport
+
+MODEL = BodyOptions(model="m", ignore_eos=True)
+TTFT_MS, ITL_MS = 20, 5
+"""Of the embedded server."""
 
 
 @dataclass(eq=False)
@@ -118,3 +127,28 @@ def client_for(options: AskOptions, *, dialect: str | None = None, gate: Gate | 
     seen = Seen(LLMClient(user, around, hook), around, user)
     hook.add_listener(lambda **kwargs: seen.events.append(kwargs))  # type: ignore[no-untyped-call]
     return seen
+
+
+def options_for(mock: MockProcess, **changes: Any) -> AskOptions:
+    """A run's usual options."""
+    return replace(AskOptions(host=mock.url, body=MODEL), **changes)
+
+
+def scripted(mock: MockProcess, script: str, **changes: Any) -> AskOptions:
+    """Options by which the server plays a script."""
+    return options_for(mock, headers=(("X-Mock-Script", script),), **changes)
+
+
+@contextmanager
+def listening(hook: CountingHook, listener: Any) -> Iterator[None]:
+    """Listen for a while."""
+    hook.add_listener(listener)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        hook.remove_listener(listener)  # type: ignore[no-untyped-call]
+
+
+def close(seen: Seen) -> None:
+    """Give the connection back."""
+    seen.client.close()

@@ -133,3 +133,16 @@ def closed(label: str, users: int, **fields: object) -> Stage:
     """Make a stage of a closed loop that holds 10 s, unless the fields say otherwise."""
     stage = Stage(label=label, users=users, hold_s=10.0)
     return msgspec.structs.replace(stage, **fields)
+
+
+def opened_at(conductor: Conductor, label: str) -> int:
+    """The instant at which a row was opened."""
+    return next(row.opened_ns or 0 for row in conductor.applied if row.label == label)
+
+
+def per_stage(ensemble: Ensemble) -> dict[str, list[Started]]:
+    """Requests by the stage on their ticket."""
+    result: dict[str, list[Started]] = {}
+    for request in ensemble.started:
+        result.setdefault(request.ticket.stage, []).append(request)
+    return result

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+FAST = ("--profile", "fast", "--ttft-ms", "10", "--itl-ms", "2")
+"""Options of a server whose tokens come soon."""
 LIMIT_S = 20.0
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 

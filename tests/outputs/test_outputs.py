@@ -1,88 +1,29 @@
-"""The files of a run as a whole: known numbers give known files, and a failing disk loses nothing."""
+"""The files of a run as a whole: known numbers give known files."""
 
 from __future__ import annotations
 
 import csv
-import errno
 import json
-import os
 import shutil
-import signal
 import subprocess
-import sys
-from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from llm_locust.measure.metrics import STAGE_COLUMNS
-from llm_locust.measure.seconds import SECOND_COLUMNS, SecondRow
+from llm_locust.measure.seconds import SECOND_COLUMNS
 from llm_locust.measure.slo import Verdict
 from llm_locust.measure.snapshot import RUN
-from llm_locust.outputs import Outputs, RunFacts, RunState, StageVerdict, TimelineRow, Validity, WorkerFacts
-from llm_locust.outputs.readers import read_requests, read_stages, read_summary, read_timeline
+from llm_locust.outputs import Outputs, RunState, StageVerdict, Validity
+from llm_locust.outputs.readers import read_stages, read_summary, read_timeline
 from llm_locust.outputs.requests_csv import REQUESTS_HEADER, request_line
 from llm_locust.outputs.stages_csv import STAGES_COLUMNS
 from llm_locust.outputs.timeline_csv import TIMELINE_COLUMNS
 from tests.outputs.pictures import FIRST, SECOND, WARMUP, picture
-from tests.outputs.records import BARE, WHOLE, changed
-
-RUN_ID = "20260301-101500_m_users"
-
-
-def facts(locustfile: Path) -> RunFacts:
-    """Return a run with something in every field."""
-    return RunFacts(
-        run_id=RUN_ID,
-        started=datetime(2026, 3, 1, 18, 0, 0, tzinfo=timezone(timedelta(hours=8))),
-        host="http://127.0.0.1:8000",
-        model="组织/m",
-        shape=None,
-        versions={"python": "3.11.9", "locust": "2.47.0"},
-        settings={"users": 8, "seed": None},
-        options={"host": "http://127.0.0.1:8000", "users": 8},
-        left_out={"llm-api-key": "secret: set LOCUST_LLM_API_KEY"},
-        seeds={"run": 42},
-        repeat_command="locust -f llm.py --host http://127.0.0.1:8000 --users 8",
-        server={"usage": True},
-        tags={"gpu": "H100"},
-        note="=1+1 \ud83e",
-        locustfiles=(locustfile,),
-        workers=(WorkerFacts(worker="w1", host="h", pid=7, version="0.1.0", timestamp_source="kernel"),),
-    )
-
-
-def second(epoch_s: int, **values: float) -> TimelineRow:
-    """Return a second in which everything that is not given is absent."""
-    whole: Mapping[str, Any] = {**dict.fromkeys(SECOND_COLUMNS), **values}
-    return TimelineRow(second=SecondRow(epoch_s, whole), stage="8 users", phase="steady", users=8)
-
-
-class Sayings(list[str]):
-    """What the user was told."""
-
-    def __call__(self, sentence: str) -> None:
-        self.append(sentence)
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """The directory of the run."""
-    path = tmp_path / "reports" / RUN_ID
-    path.mkdir(parents=True)
-    return path
-
-
-@pytest.fixture
-def outputs(tmp_path: Path, directory: Path) -> Outputs:
-    """A run of which nothing is written yet; `said` has what the user was told."""
-    locustfile = tmp_path / "llm.py"
-    locustfile.write_text("# mine\n")
-    return Outputs(facts(locustfile), directory, Sayings())
+from tests.outputs.records import BARE, WHOLE
+from tests.outputs.runs import RUN_ID, second
 
 
 def test_open_when_the_run_dies_at_once(outputs: Outputs, directory: Path) -> None:
@@ -267,135 +208,6 @@ def test_stages_csv_when_labels_are_hostile(outputs: Outputs, directory: Path) -
     assert line.startswith(f"{RUN_ID},'=1+1,all,steady,8,")
     assert line.endswith(''',SUSPECT,"a, b; ""c""",'-SATURATED''')
     assert read_stages(directory)["stage"].tolist() == ["=1+1", "whole run"]
-
-
-class FullDisk:
-    """While `full`, no write brings anything to the disk."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.full = False
-        self._write, self._replace = os.write, os.replace
-        monkeypatch.setattr(os, "write", self.write)
-        monkeypatch.setattr(os, "replace", self.replace)
-
-    def write(self, file: int, payload: memoryview) -> int:
-        self._check()
-        return self._write(file, payload)
-
-    def replace(self, source: Path, target: Path) -> None:
-        self._check()
-        self._replace(source, target)
-
-    def _check(self) -> None:
-        if self.full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def test_flush_when_the_disk_is_full_for_a_while(
-    outputs: Outputs, directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is told once, loud; the run goes on; all is written when there is room again, and the summary tells of it."""
-    disk = FullDisk(monkeypatch)
-    said = Sayings()
-    outputs = Outputs(outputs.run, directory, said)
-    outputs.open()
-    outputs.flush(picture(FIRST), [WHOLE], [second(100)])
-    disk.full = True
-    for number in (2, 3, 4):
-        outputs.flush(picture(FIRST), [changed(WHOLE, request_id=number)], [second(100 + number)])
-    assert said == [
-        f"CANNOT WRITE to {directory}: requests.csv: No space left on device; timeline.csv: No space left on device; "
-        "summary.json: No space left on device. On the disk: requests.csv 2 lines, stages.csv 3 lines, "
-        "timeline.csv 2 lines; 2 lines wait in memory. The run goes on; each flush tries again."
-    ]
-    assert read_requests(directory)["request_id"].tolist() == [1]
-    disk.full = False
-    outputs.flush(picture(FIRST), [changed(WHOLE, request_id=5)], [])
-    assert said[1:] == [f"Written again to {directory}: requests.csv, summary.json, timeline.csv."]
-    assert outputs.close(picture(FIRST), [], [], RunState.FINISHED) == ()
-    assert read_requests(directory)["request_id"].tolist() == [1, 2, 3, 4, 5]
-    assert read_timeline(directory)["epoch_s"].tolist() == [100, 102, 103, 104]
-    assert read_summary(directory)["files"]["history"] == said
-
-
-def test_close_when_the_disk_stays_full(outputs: Outputs, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is missing at the end is told, file by file."""
-    disk = FullDisk(monkeypatch)
-    outputs.open()
-    outputs.flush(picture(FIRST), [WHOLE], [])
-    disk.full = True
-    assert outputs.close(picture(FIRST), [BARE], [], RunState.FINISHED) == (
-        "requests.csv is not whole: 1 of 3 lines are missing (No space left on device)",
-        "stages.csv is not whole: No space left on device",
-        "summary.json is not whole: No space left on device",
-    )
-    assert read_summary(directory)["state"] == "running"
-    assert read_requests(directory)["request_id"].tolist() == [1]
-
-
-@pytest.mark.parametrize("flushed", [True, False], ids=["in mid-run", "before the end"])
-def test_files_when_the_directory_was_removed(outputs: Outputs, directory: Path, flushed: bool) -> None:
-    """Somebody tidied up: every file is made again with all that it held, and that is told."""
-    said = Sayings()
-    outputs = Outputs(outputs.run, directory, said)
-    outputs.open()
-    outputs.flush(picture(FIRST), [WHOLE], [second(100)])
-    made = sorted(path.name for path in directory.iterdir())
-    shutil.rmtree(directory.parent)
-    rest = [BARE]
-    if flushed:
-        outputs.flush(picture(FIRST), rest, [])
-        rest = []
-    assert outputs.close(picture(FIRST), rest, [], RunState.FINISHED) == ()
-    assert said == [f"REMOVED by somebody: {directory}. It is there again, with all it held."]
-    assert read_summary(directory)["files"]["history"] == said
-    assert sorted(path.name for path in directory.iterdir()) == made
-    assert (directory.parent / "latest").resolve() == directory
-    assert read_requests(directory)["request_id"].tolist() == [1, 2]
-    assert read_timeline(directory)["epoch_s"].tolist() == [100]
-    assert read_summary(directory)["state"] == "finished"
-
-
-def test_open_when_latest_is_a_directory(outputs: Outputs, directory: Path) -> None:
-    """What stands in the way is told, and the run goes on."""
-    (directory.parent / "latest").mkdir()
-    said = Sayings()
-    Outputs(outputs.run, directory, said).open()
-    assert len(said) == 1
-    assert "latest: is a directory, not a link; left as it is" in said[0]
-
-
-_KILLED = """
-import sys
-from pathlib import Path
-from tests.outputs.pictures import FIRST, picture
-from tests.outputs.records import WHOLE, changed
-from tests.outputs.test_outputs import facts, second
-from llm_locust.outputs import Outputs
-directory = Path(sys.argv[1])
-outputs = Outputs(facts(Path(sys.argv[2])), directory, print)
-outputs.open()
-for number in range(10_000):
-    rows = [changed(WHOLE, request_id=number * 10 + i) for i in range(10)]
-    outputs.flush(picture(FIRST), rows, [second(number)])
-    print(number, flush=True)
-"""
-
-
-def test_files_when_the_process_is_killed(outputs: Outputs, directory: Path) -> None:
-    """After kill -9 all that was flushed can be read, and the summary is a whole document."""
-    command = [sys.executable, "-c", _KILLED, str(directory), str(outputs.run.locustfiles[0])]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
-        assert process.stdout is not None
-        told = [int(process.stdout.readline()) for _ in range(10)]
-        process.send_signal(signal.SIGKILL)
-        told += [int(line) for line in process.stdout.read().splitlines()]
-    requests = read_requests(directory)["request_id"].tolist()
-    assert requests == list(range(len(requests)))
-    assert len(requests) >= (told[-1] + 1) * 10
-    assert read_timeline(directory)["epoch_s"].tolist()[: told[-1] + 1] == list(range(told[-1] + 1))
-    assert read_summary(directory)["state"] == "running"
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not there")
