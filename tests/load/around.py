@@ -1,4 +1,4 @@
-"""A user's surroundings without a plugin: an open gate, a list for the records, a transport of its own."""
+"""A user's surroundings without a plugin: an open gate, a list for the records, a transport, the options of a run."""
 
 from __future__ import annotations
 
