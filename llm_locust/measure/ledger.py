@@ -27,6 +27,7 @@ from llm_locust.measure.tokens import one_each, running_tokens
 
 SECOND_NS = 1_000_000_000
 STREAMS_PER_PIECE = 32
+STARTS_PER_PIECE = 256
 EVENTS_PER_PIECE = 20_000
 
 Ints = NDArray[np.int64]
@@ -132,7 +133,7 @@ class Ledger:
             return
         self._harvested_ns = until_ns
         self._book_windows(since_ns, until_ns)
-        self._book_starts(until_ns)
+        yield from self._book_starts(until_ns)
         piece: list[Stream] = []
         events = 0
         for stream in [stream for stream in self._streams if stream.start_ns <= until_ns]:
@@ -144,7 +145,9 @@ class Ledger:
                 yield
         self._book_piece(piece, until_ns)
         self._streams = [stream for stream in self._streams if not stream.booked]
+        yield
         self._levels.settle(until_ns, self._mark_at, self._mark_of)
+        yield
 
     def _book_piece(self, streams: list[Stream], until_ns: int) -> None:
         """Book the tokens and the time in flight of some streams."""
@@ -220,19 +223,26 @@ class Ledger:
             self._window(self._mark(first_ns), name).counts["input_tokens"] += record.input_tokens
             self._second(first_ns).counts["input_tokens"] += record.input_tokens
 
-    def _book_starts(self, until_ns: int) -> None:
-        """Count the requests that started."""
-        waiting = []
-        for stream in self._opened:
-            if stream.start_ns > until_ns:
-                waiting.append(stream)
-                continue
-            mark = self._mark(stream.start_ns)
-            self._window(mark, self._names[stream.name]).counts["started"] += 1
-            self._second(stream.start_ns).counts["started"] += 1
-            epoch_s, offset_ns = divmod(stream.start_ns + self._offset_ns, SECOND_NS)
-            self._book.add_starts(*self._mark_of[mark], epoch_s, (offset_ns // 1000,))
-        self._opened = waiting
+    def _book_starts(self, until_ns: int) -> Iterator[None]:
+        """Count the requests that started, in pieces; what a caller that is ended leaves is counted the next time."""
+        started = [stream for stream in self._opened if stream.start_ns <= until_ns]
+        self._opened = [stream for stream in self._opened if stream.start_ns > until_ns]
+        counted = 0
+        try:
+            for stream in started:
+                self._book_start(stream)
+                counted += 1
+                if counted % STARTS_PER_PIECE == 0:
+                    yield
+        finally:
+            self._opened += started[counted:]
+
+    def _book_start(self, stream: Stream) -> None:
+        mark = self._mark(stream.start_ns)
+        self._window(mark, self._names[stream.name]).counts["started"] += 1
+        self._second(stream.start_ns).counts["started"] += 1
+        epoch_s, offset_ns = divmod(stream.start_ns + self._offset_ns, SECOND_NS)
+        self._book.add_starts(*self._mark_of[mark], epoch_s, (offset_ns // 1000,))
 
     def _book_windows(self, since_ns: int, until_ns: int) -> None:
         """Tell how long each phase has lasted."""

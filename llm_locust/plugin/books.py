@@ -11,7 +11,7 @@ from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.record import RequestRecord
 
 from .account import Account, difference
-from .collector import from_tuples, popped
+from .collector import popped, unpacked
 from .health import HealthBooks
 
 UNISSUED = "unissued"
@@ -37,7 +37,7 @@ class Books:
         """Add a delta that a worker reported, and note in its account what it has told by now."""
         if delta["numbers"] is not None:
             self.numbers.merge(delta["numbers"])
-        rows = from_tuples(delta["rows"])
+        rows = unpacked(delta["rows"])
         self._rows += rows
         self._rows_added += len(rows)
         account.rows += len(rows)

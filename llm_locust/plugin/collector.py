@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import msgspec
 from gevent.lock import BoundedSemaphore
@@ -26,6 +25,8 @@ from llm_locust.wire.turn import give_way
 
 from .keepsakes import Keepsakes
 from .reports import MOST_ROWS, Delta
+
+_decode = msgspec.msgpack.Decoder(list[RequestRecord]).decode
 
 HARVEST_BEHIND_NS = 1_000_000_000
 """A running harvest stays this far behind: a mark must come before the harvest that passes it."""
@@ -141,9 +142,9 @@ class Collector:
         rows = self.take_rows()
         deltas: list[Delta] = []
         if any(numbers) or rows:
-            deltas.append({"numbers": numbers, "rows": to_tuples(rows[:MOST_ROWS])})
+            deltas.append({"numbers": numbers, "rows": packed(rows[:MOST_ROWS])})
         deltas += [
-            {"numbers": None, "rows": to_tuples(rows[first : first + MOST_ROWS])}
+            {"numbers": None, "rows": packed(rows[first : first + MOST_ROWS])}
             for first in range(MOST_ROWS, len(rows), MOST_ROWS)
         ]
         return deltas
@@ -172,12 +173,11 @@ def popped(rows: deque[RequestRecord], most: int | None) -> list[RequestRecord]:
     return [rows.popleft() for _ in range(len(rows) if most is None else min(most, len(rows)))]
 
 
-def to_tuples(records: Sequence[RequestRecord]) -> list[Any]:
-    """Rows as msgpack carries them: tuples of builtins cost a third of dicts."""
-    rows: list[Any] = msgspec.to_builtins(records)
-    return rows
+def packed(records: Sequence[RequestRecord]) -> bytes:
+    """Rows as a report carries them: Locust's own packing of the same as builtins takes six times as long."""
+    return msgspec.msgpack.encode(records)
 
 
-def from_tuples(rows: Sequence[Any]) -> list[RequestRecord]:
-    """Read rows that `to_tuples` made; raises msgspec.ValidationError for those of another version."""
-    return msgspec.convert(rows, list[RequestRecord])
+def unpacked(rows: bytes) -> list[RequestRecord]:
+    """Read rows that `packed` made; raises msgspec.ValidationError for those of another version."""
+    return _decode(rows)

@@ -20,6 +20,7 @@ from llm_locust.prompts.source import PromptError
 
 from . import ahead, ctrl_c, messages, settings
 from .checks import open_files_problem
+from .collector import packed
 from .drain import CTRL_C_S, SIGTERM_S, in_main_greenlet
 from .listener_errors import ListenerErrors
 from .membership import Membership
@@ -234,7 +235,7 @@ class Worker:
         """Take what is new as deltas; each report has one at least, for the health of the process."""
         issuer = self._llm.issuer
         assert issuer is not None
-        deltas = issuer.collector.take_deltas() or [{"numbers": None, "rows": []}]
+        deltas = issuer.collector.take_deltas() or [{"numbers": None, "rows": packed([])}]
         deltas[-1].update(
             health=self._llm.health.take(),
             totals=issuer.collector.totals(),

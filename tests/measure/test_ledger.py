@@ -311,12 +311,26 @@ def test_totals_are_exact_under_any_harvest_schedule(story: Story, harvests: lis
 
 @pytest.mark.parametrize("streams", [400])
 def test_harvest_comes_in_pieces(streams: int) -> None:
-    """The hub is never held for long: a piece has at most 32 streams."""
+    """The hub is never held for long: a piece has 256 starts, 32 streams, or the levels, at most."""
     run = Run()
     run.mark(0, "steady")
     for i in range(streams):
         run.open(str(i), i)
         run.token(str(i), 500)
     pieces = sum(1 for _ in run.ledger.harvest(START_NS + S))
-    assert pieces == streams // 32
+    assert pieces == streams // 256 + streams // 32 + 2
     assert run.window("steady")["output_tokens"] == streams
+
+
+def test_harvest_that_is_left_loses_no_start() -> None:
+    """Who harvests may be ended between two pieces."""
+    run = Run()
+    run.mark(0, "steady")
+    for i in range(400):
+        run.open(str(i), i)
+    harvest = run.ledger.harvest(START_NS + S)
+    next(harvest)
+    del harvest
+    for _ in run.ledger.harvest(START_NS + 2 * S):
+        pass
+    assert run.window("steady")["started"] == 400

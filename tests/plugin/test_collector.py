@@ -10,7 +10,7 @@ from llm_locust.measure.aggregate import Aggregate
 from llm_locust.measure.finish import Samples
 from llm_locust.measure.record import Outcome, RequestRecord
 from llm_locust.measure.timeline import Timeline
-from llm_locust.plugin.collector import Collector, from_tuples
+from llm_locust.plugin.collector import Collector, unpacked
 from llm_locust.plugin.reports import MOST_ROWS
 from llm_locust.protocol.types import ANSWER
 
@@ -58,7 +58,7 @@ def test_deltas_add_up_to_the_whole() -> None:
             desk.request()
         for delta in desk.deltas(final=n == 6):
             master.merge(delta["numbers"])
-            rows += len(from_tuples(delta["rows"]))
+            rows += len(unpacked(delta["rows"]))
     assert {**master.totals(), "rows": rows} == desk.collector.totals()
     assert rows == 21
     assert master.totals()["window:output_tokens"] == 210
@@ -70,7 +70,7 @@ def test_delta_has_a_bounded_number_of_rows() -> None:
     for _ in range(MOST_ROWS + 5):
         desk.request()
     deltas = desk.deltas(final=True)
-    assert [len(delta["rows"]) for delta in deltas] == [MOST_ROWS, 5]
+    assert [len(unpacked(delta["rows"])) for delta in deltas] == [MOST_ROWS, 5]
     assert [delta["numbers"] is None for delta in deltas] == [False, True]
     assert desk.deltas(final=True) == []
 
@@ -80,7 +80,7 @@ def test_rows_cross_the_wire_unchanged() -> None:
     desk = Desk()
     desk.request(outcome=Outcome.UNFINISHED)
     booked = list(desk.collector.rows)
-    assert from_tuples(desk.deltas()[0]["rows"]) == booked
+    assert unpacked(desk.deltas()[0]["rows"]) == booked
 
 
 def test_record_of_another_run_is_not_booked() -> None:
