@@ -82,7 +82,7 @@ def _charts(document: Document) -> Iterator[tuple[str, Callable[[Any], None]]]:
     for metric, title in (("ttft_ms", "TTFT"), ("tpot_ms", "TPOT")):
         yield f"throughput-{metric[:4]}", partial(_curve, document=document, metric=metric, title=title)
     if history["points"]:
-        for name, title, unit, lines in _OVER_TIME:
+        for name, title, unit, lines in (*_OVER_TIME, _load(document)):
             if any(point[history["columns"].index(lines[0][0])] is not None for point in history["points"]):
                 yield f"time-{name}", partial(_over_time, history=history, title=title, unit=unit, lines=lines)
         for metric, title in (("ttft_ms", "TTFT, share of requests"), ("itl_ms", "ITL, share of tokens")):
@@ -102,7 +102,8 @@ def _percentiles(metric: str, *left_out: str) -> tuple[tuple[str, str, str, str]
     return tuple((f"{metric}_{name}", name, colour, dash) for name, colour, dash in shown)
 
 
-_OVER_TIME: tuple[tuple[str, str, str, tuple[tuple[str, str, str, str], ...]], ...] = (
+_OverTime = tuple[str, str, str, tuple[tuple[str, str, str, str], ...]]
+_OVER_TIME: tuple[_OverTime, ...] = (
     ("ttft", "TTFT", "ms", _percentiles("ttft_ms")),
     ("ttft-scheduled", "TTFT from schedule", "ms", _percentiles("ttft_scheduled_ms")),
     ("tpot", "TPOT", "ms", _percentiles("tpot_ms", "p90")),
@@ -118,19 +119,34 @@ _OVER_TIME: tuple[tuple[str, str, str, tuple[tuple[str, str, str, str], ...]], .
         "req/s",
         (("ok_per_s", "ok", _BLUE, "-"), ("failed_per_s", "failed", _RED, "-")),
     ),
-    (
-        "load",
-        "Requests in flight and users",
-        "count",
-        (("in_flight", "in flight", _BLUE, "-"), ("users", "users", _ORANGE, "--")),
-    ),
 )
 """Name, title, unit, and for each line its column, its words, its colour and its dashes: those of the page."""
 
 
+_FAR_ABOVE = 8
+"""So many times the requests in flight, a line of the users would press all others flat."""
+
+
+def _load(document: Document) -> _OverTime:
+    """Return the chart of the load: of an open loop's users, which are but a limit, only what it comes near."""
+    columns, points = document["history"]["columns"], document["history"]["points"]
+    users, in_flight = (
+        max(point[columns.index(name)] or 0 for point in points) for name in ("users", "in_flight_peak")
+    )
+    line = ("in_flight", "in flight", _BLUE, "-")
+    if _is_open(_measured(document)) and users >= _FAR_ABOVE * in_flight:
+        return "load", f"Requests in flight, of at most {users:,}", "count", (line,)
+    return "load", "Requests in flight and users", "count", (line, ("users", "users", _ORANGE, "--"))
+
+
+def _measured(document: Document) -> list[dict[str, Any]]:
+    """Return the rows of the stages, with each value under its column's name."""
+    columns, rows = document["now"]["columns"], document["now"]["rows"]
+    return [dict(zip(columns, row["values"], strict=True)) | row for row in rows if row["name"] == "all"]
+
+
 def _curve(axes: Any, document: Document, metric: str, title: str) -> None:
-    columns = document["now"]["columns"]
-    rows = [dict(zip(columns, r["values"], strict=True)) | r for r in document["now"]["rows"] if r["name"] == "all"]
+    rows = _measured(document)
     for statistic, style, colour in (("p50", "o-", _BLUE), ("p99", "^--", _RED)):
         latency = metric.replace("_ms", "_scheduled_ms") if _is_open(rows) and metric == "ttft_ms" else metric
         places = [(row["output_tok_per_s"], row[f"{latency}_{statistic}"], row["stage"]) for row in rows]
@@ -224,22 +240,29 @@ def _heat_map(axes: Any, history: Mapping[str, Any], metric: str, title: str) ->
     _finish(axes, title, "minutes since the start", "ms (log)", legend=False)
 
 
+def _shown_unit(place: int) -> tuple[str, float]:
+    """Return the unit of a latency and how much of it a ms is: E2E is shown in s, as in every table."""
+    return ("s", 0.001) if place == _E2E else ("ms", 1.0)
+
+
 def _cdf(axes: Any, stages: Sequence[Mapping[str, Any]], place: int, title: str) -> None:
+    unit, per_ms = _shown_unit(place)
     for stage in stages:
-        values = np.sort([request[place] for request in stage["requests"] if request[place] is not None])
+        values = np.sort([request[place] * per_ms for request in stage["requests"] if request[place] is not None])
         if values.size:
             axes.step(values, np.arange(1, values.size + 1) / values.size * 100, where="post", label=stage["stage"])
     axes.set_xscale("log")
-    _finish(axes, f"{title} by stage", "ms (log)", "% of requests")
+    _finish(axes, f"{title} by stage", f"{unit} (log)", "% of requests")
 
 
 def _against(axes: Any, stages: Sequence[Mapping[str, Any]], x: int, y: int, title: str, length: str) -> None:
+    unit, per_ms = _shown_unit(y)
     for number, stage in enumerate(stages):
-        places = [(r[x], r[y] / 1000) for r in stage["requests"] if r[x] is not None and r[y] is not None]
+        places = [(r[x], r[y] * per_ms) for r in stage["requests"] if r[x] is not None and r[y] is not None]
         axes.scatter(
             [a for a, _ in places], [b for _, b in places], s=9, alpha=0.6, marker=_mark(number), label=stage["stage"]
         )
-    _finish(axes, f"{title} against {length} length", f"{length} tokens", "s")
+    _finish(axes, f"{title} against {length} length", f"{length} tokens", unit)
 
 
 def _mark(number: int) -> str:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.rig.fake_run import SWEEP, FakeRun, FakeStage
+from benchmarks.rig.fake_run import OPEN, SWEEP, FakeRun, FakeStage
 from benchmarks.rig.written_run import written
 from llm_locust.analysis.commands import report_main
 from llm_locust.outputs import report_png
@@ -74,6 +74,38 @@ def test_charts_when_written(run: FinishedRun, tmp_path: Path) -> None:
     assert len(paths) == 28
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths if path.suffix == ".png")
     assert {"throughput-ttft", "time-tokens", "heat-itl", "cdf-e2e", "ttft-input"} <= {path.stem for path in paths}
+
+
+def test_latencies_in_charts_have_the_units_of_tables(run: FinishedRun) -> None:
+    """TTFT and TPOT in ms, E2E in s."""
+    from matplotlib.figure import Figure
+
+    units = {}
+    for name, draw in report_png._charts(report_document(run)):
+        draw(axes := Figure().add_subplot())
+        units[name] = (axes.get_xlabel(), axes.get_ylabel())
+    assert {units[f"cdf-{name}"][0] for name in ("ttft", "tpot")} == {"ms (log)"}
+    assert (units["cdf-e2e"][0], units["ttft-input"][1], units["e2e-output"][1]) == ("s (log)", "ms", "s")
+
+
+@pytest.mark.parametrize(
+    ("stages", "peak", "title", "lines"),
+    [
+        pytest.param(SWEEP, 60, "Requests in flight and users", 2, id="closed loop"),
+        pytest.param(OPEN, 65, "Requests in flight and users", 2, id="open loop near its limit"),
+        pytest.param(OPEN, 64, "Requests in flight, of at most 512", 1, id="open loop far from it"),
+    ],
+)
+def test_users_of_an_open_loop_when_they_are_but_a_limit(
+    tmp_path: Path, stages: tuple[FakeStage, ...], peak: int, title: str, lines: int
+) -> None:
+    """Their line would press the requests in flight flat: it is left out."""
+    document = report_document(load_run(written(tmp_path, FakeRun(stages)).directory))
+    place = document["history"]["columns"].index("in_flight_peak")
+    for point in document["history"]["points"]:
+        point[place] = peak
+    name, found, _, drawn = report_png._load(document)
+    assert (name, found, len(drawn)) == ("load", title, lines)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from benchmarks.rig.fake_run import HOSTILE, OPEN, SWEEP, FakeRun, FakeStage
 from benchmarks.rig.written_run import WrittenRun, written
@@ -19,6 +19,8 @@ from llm_locust.plugin.pages import build_report
 from tests.webui.browser import chromium, needs_chromium, watched
 
 NAME = f"中文-{HOSTILE}</script>\u2028<!--"
+SHEET_PX = (1047, 718)
+"""A4 on its side, less its margins."""
 LABEL = f"<b>8</b> 用户 </script><script>window.hacked=1</script>{HOSTILE}"
 
 
@@ -126,15 +128,84 @@ def test_report_when_the_load_was_open(browser: Browser, tmp_path: Path) -> None
 
 
 @needs_chromium
+def test_units_of_a_report_when_its_distributions_are_read(browser: Browser, tmp_path: Path) -> None:
+    """TTFT and TPOT are in ms and E2E is in s, as in the table."""
+    run = written(tmp_path, FakeRun(OPEN))
+    units = {
+        "TTFT by stage": "ms (log)",
+        "TPOT by stage": "ms (log)",
+        "E2E latency by stage": "s (log)",
+        "TTFT against input length": "ms",
+        "E2E latency against output length": "s",
+    }
+    with watched(browser, write_report(run.directory).as_uri()) as seen:
+        for title, unit in units.items():
+            expect(seen.page.get_by_role("img", name=title).get_by_text(unit, exact=True)).to_be_visible()
+
+
+@needs_chromium
 def test_report_when_printed(browser: Browser, tmp_path: Path) -> None:
-    """On paper it is light, A4 on its side, and a few sheets."""
+    """On paper it is light, A4 on its side, and a few sheets; its charts are drawn for the sheet before."""
     run = written(tmp_path)
     with watched(browser, write_report(run.directory).as_uri(), dark=True) as seen:
         seen.page.locator("h1").wait_for()
+        seen.page.evaluate(
+            "addEventListener('beforeprint', () => { window.drawn = document.documentElement.className })"
+        )
         paper = seen.page.pdf(prefer_css_page_size=True)
+        assert seen.page.evaluate("[window.drawn, document.documentElement.className]") == ["on-paper", ""]
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper)
     assert {(round(float(w)), round(float(h))) for w, h in boxes} in ({(842, 595)}, {(842, 596)}, {(841, 595)})
     assert 5 <= len(re.findall(rb"/Type /Page\b", paper)) <= 20
+
+
+SCALES = """() => [...document.querySelectorAll('[role="img"] svg')].map(
+  svg => [svg.getBoundingClientRect().width / svg.viewBox.baseVal.width, svg.parentElement.offsetWidth])"""
+BREAKS = """() => [...document.querySelectorAll('.MuiTableContainer-root')].map(
+  table => [table.querySelectorAll('tr').length, getComputedStyle(table).breakInside])"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [800, 1280, 1920])
+def test_charts_of_a_report_when_printed(browser: Browser, tmp_path: Path, width: int) -> None:
+    """Words are of one size in all charts, whatever the window; every stage has its line in one key; afterwards all
+    is as before.
+    """
+    stages = tuple(FakeStage(f"{n} users", n, 400 + 20 * n, 28, seconds=20) for n in range(1, 25))
+    run = written(tmp_path, FakeRun(stages))
+    with watched(browser, write_report(run.directory).as_uri(), width=width) as seen:
+        page, key = seen.page, seen.page.locator(".key")
+        page.locator("h1").wait_for()
+        before = page.evaluate(SCALES)
+        assert not key.is_visible()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.set_viewport_size({"width": SHEET_PX[0], "height": SHEET_PX[1]})
+        page.emulate_media(media="print")
+        assert {round(scale, 1) for scale, _ in page.evaluate(SCALES)} == {0.8}
+        assert key.locator("span").all_inner_texts() == [stage.label for stage in stages]
+        assert page.evaluate("document.documentElement.scrollWidth") <= SHEET_PX[0]
+        assert all(rows > 24 or kept == "avoid" for rows, kept in page.evaluate(BREAKS))
+        page.emulate_media(media="screen")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert not key.is_visible()
+        assert page.evaluate(SCALES) == before
+
+
+@needs_chromium
+def test_names_of_points_when_they_are_close(browser: Browser, tmp_path: Path) -> None:
+    """A name that would lie on another one is left out."""
+    stages = tuple(FakeStage(f"{n} users", n, 400 + 20 * n, 28, seconds=20) for n in range(1, 25))
+    run = written(tmp_path, FakeRun(stages))
+    with watched(browser, write_report(run.directory).as_uri()) as seen:
+        texts = seen.page.locator('[aria-label="TTFT against throughput"] svg text', has_text=" users")
+        texts.first.wait_for()
+        boxes = [box for text in texts.all() if (box := text.bounding_box()) is not None]
+    assert len(boxes) > 1
+    for n, one in enumerate(boxes):
+        for other in boxes[:n]:
+            beside = abs(one["x"] - other["x"]) >= min(one["width"], other["width"]) - 1
+            assert beside or abs(one["y"] - other["y"]) >= min(one["height"], other["height"]) - 4
 
 
 def test_write_report_when_the_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
 
 import { FONT } from "./charts/palette";
-import { PAPER } from "./report/paper";
+import { drawFor, PAPER } from "./report/paper";
 import { ReportView } from "./report/ReportView";
 import type { Report } from "./report/types";
 
@@ -17,14 +17,21 @@ function useDark(): boolean {
   useEffect(() => {
     const system = window.matchMedia("(prefers-color-scheme: dark)");
     const follow = () => { setDark(system.matches); };
-    const paper = () => { flushSync(() => { setDark(false); }); };
+    const toPaper = () => {
+      flushSync(() => { setDark(false); });
+      drawFor("paper");
+    };
+    const toScreen = () => {
+      flushSync(follow);
+      drawFor("screen");
+    };
     system.addEventListener("change", follow);
-    window.addEventListener("beforeprint", paper);
-    window.addEventListener("afterprint", follow);
+    window.addEventListener("beforeprint", toPaper);
+    window.addEventListener("afterprint", toScreen);
     return () => {
       system.removeEventListener("change", follow);
-      window.removeEventListener("beforeprint", paper);
-      window.removeEventListener("afterprint", follow);
+      window.removeEventListener("beforeprint", toPaper);
+      window.removeEventListener("afterprint", toScreen);
     };
   }, []);
   return dark;

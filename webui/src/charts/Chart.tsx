@@ -1,7 +1,7 @@
 /** One ECharts drawing as a component: it follows its option, the theme and the room it has. */
 
 import type { EChartsOption } from "echarts";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, type CSSProperties } from "react";
 
 import { echarts } from "./echarts";
 
@@ -32,5 +32,6 @@ export function Chart({ title, option, height = 300 }: ChartProps) {
   useEffect(() => {
     chart.current?.setOption(option, { replaceMerge: ["series", "yAxis"] });
   }, [option]);
-  return <div aria-label={title} ref={element} role="img" style={{ height, width: "100%" }} />;
+  const size = { "--height": `${String(height)}px`, height: "var(--height)", width: "100%" } as CSSProperties;
+  return <div aria-label={title} ref={element} role="img" style={size} />;
 }

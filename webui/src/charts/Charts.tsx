@@ -45,6 +45,18 @@ const WAITS: Line[] = [
   { name: "Loop lag, worst", column: "loop_lag_ms_max", colour: "purple", dash: "dotted" },
 ];
 
+/** So many times the requests in flight, a line of the users would press all others flat. */
+const FAR_ABOVE = 8;
+
+/** What is drawn of the load: of an open loop's users, which are but a limit, only what it comes near. */
+export function loadChart(history: History, isOpen: boolean): { title: string; lines: Line[] } {
+  const most = (column: string) => Math.max(0, ...series(history, column).map(([, value]) => value ?? 0));
+  const users = most("users");
+  if (!isOpen || users < FAR_ABOVE * most("in_flight_peak")) return { title: "Requests in flight and users", lines: LOAD };
+  const lines = LOAD.filter(({ column }) => column !== "users");
+  return { title: `Requests in flight, of at most ${users.toLocaleString("en-US")}`, lines };
+}
+
 export function Charts({ history, dark }: { history: History; dark: boolean }) {
   const has = (line: Line | undefined) => line !== undefined && hasValues(series(history, line.column));
   const isOpen = has(TTFT_SCHEDULED[0]);
@@ -53,6 +65,7 @@ export function Charts({ history, dark }: { history: History; dark: boolean }) {
       <TimeChart dark={dark} history={history} lines={lines.filter(has)} title={title} unit={unit} {...(mark && { mark })} />
     </Framed>
   );
+  const load = loadChart(history, isOpen);
   // Seconds of their own width have no least and greatest beside them.
   const joined = history.points.some((point) => (point[1] as number) - (point[0] as number) > 1);
   const tokens = joined ? TOKENS : TOKENS.filter(({ column }) => !/_(min|max)$/.test(column));
@@ -63,7 +76,7 @@ export function Charts({ history, dark }: { history: History; dark: boolean }) {
       {chart("TPOT and ITL", "ms", PER_TOKEN, READING_SPEED)}
       {chart("Tokens", "tok/s", tokens)}
       {chart("Requests by outcome", "req/s", REQUESTS)}
-      {chart("Requests in flight and users", "count", LOAD)}
+      {chart(load.title, "count", load.lines)}
       {chart(has(WAITS[0]) ? "User wait and lags of the generator" : "Lags of the generator", "ms", WAITS)}
       <Framed>
         <HeatMap column="ttft_ms_heat" dark={dark} history={history} title="TTFT, share of requests" />

@@ -16,10 +16,13 @@ export const TPOT = 2;
 export const INPUT = 3;
 export const OUTPUT = 4;
 
-const stageColour = (place: number, dark: boolean) => colour(CYCLE[place % CYCLE.length] ?? "grey", dark);
+export const stageColour = (place: number, dark: boolean) => colour(CYCLE[place % CYCLE.length] ?? "grey", dark);
 /** Shapes go along with the colours; after twelve stages they shift, so that no two of 24 look alike. */
-const stageShape = (place: number) => SHAPES[(place + Math.floor(place / 12)) % SHAPES.length] ?? "circle";
-const stageDash = (place: number) => DASHES[Math.floor(place / CYCLE.length) % DASHES.length] ?? "solid";
+export const stageShape = (place: number) => SHAPES[(place + Math.floor(place / 12)) % SHAPES.length] ?? "circle";
+export const stageDash = (place: number) => DASHES[Math.floor(place / CYCLE.length) % DASHES.length] ?? "solid";
+
+/** TTFT and TPOT are shown in ms and E2E in s, as in every table. */
+const shownUnit = (place: number) => (place === E2E ? { unit: "s", perMs: 0.001 } : { unit: "ms", perMs: 1 });
 
 /** The steps of the empirical CDF, in % of the requests that have the value. */
 export function cdf(requests: SampledRequest[], place: number): [number, number][] {
@@ -30,16 +33,16 @@ export function cdf(requests: SampledRequest[], place: number): [number, number]
 interface CdfProps {
   title: string;
   place: number;
-  unit: string;
   stages: SampledStage[];
   dark: boolean;
 }
 
-export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
+export function Cdf({ title, place, stages, dark }: CdfProps) {
   const option = useMemo((): EChartsOption => {
     const common = base(title, dark);
     const { text } = look(dark);
-    const steps = stages.map(({ requests }) => cdf(requests, place));
+    const { unit, perMs } = shownUnit(place);
+    const steps = stages.map(({ requests }) => cdf(requests, place).map(([ms, share]): [number, number] => [ms * perMs, share]));
     const ticks = logTicks(
       Math.min(...steps.flatMap((points) => points[0]?.[0] ?? [])),
       Math.max(...steps.flatMap((points) => points.at(-1)?.[0] ?? [])),
@@ -78,7 +81,7 @@ export function Cdf({ title, place, unit, stages, dark }: CdfProps) {
         lineStyle: { width: 1.8, type: stageDash(at) },
       })),
     };
-  }, [title, place, unit, stages, dark]);
+  }, [title, place, stages, dark]);
   return <Chart height={340} option={option} title={title} />;
 }
 
@@ -94,6 +97,7 @@ interface AgainstProps {
 export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
   const option = useMemo((): EChartsOption => {
     const common = base(title, dark);
+    const { unit, perMs } = shownUnit(y);
     return {
       ...common,
       legend: { ...common.legend, icon: undefined, itemWidth: 12, itemHeight: 10 } as never,
@@ -102,7 +106,7 @@ export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
         trigger: "item",
         formatter: (params) => {
           const { seriesName, value } = params as unknown as { seriesName: string; value: [number, number] };
-          return `${seriesName}\n${value[0].toLocaleString("en-US")} tokens\n${threeDigits(value[1])} s`;
+          return `${seriesName}\n${value[0].toLocaleString("en-US")} tokens\n${threeDigits(value[1])} ${unit}`;
         },
       },
       xAxis: {
@@ -110,7 +114,7 @@ export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
         scale: true,
         min: undefined,
       } as never,
-      yAxis: valueAxis("s", dark),
+      yAxis: valueAxis(unit, dark),
       grid: { left: 12, right: 18, top: 74, bottom: 26, containLabel: true },
       series: stages.map(({ stage, requests }, at): SeriesOption => ({
         type: "scatter",
@@ -121,7 +125,7 @@ export function Against({ title, x, y, xName, stages, dark }: AgainstProps) {
         itemStyle: { opacity: 0.65 },
         data: requests.flatMap((request) => {
           const [across, up] = [request[x], request[y]];
-          return across === null || up === null || across === undefined || up === undefined ? [] : [[across, up / 1000]];
+          return across === null || up === null || across === undefined || up === undefined ? [] : [[across, up * perMs]];
         }),
       })),
     };

@@ -5,7 +5,7 @@ import { useMemo } from "react";
 
 import type { History } from "../live/types";
 import { threeDigits } from "../numbers";
-import { base, timeAxis, timeLabel } from "./base";
+import { base, TIME_RIGHT, timeAxis, timeLabel } from "./base";
 import { Chart } from "./Chart";
 import { FONT, HEAT_DARK, HEAT_LIGHT, look } from "./palette";
 import { span } from "./TimeChart";
@@ -96,7 +96,7 @@ function heatOption({ title, column, history, dark }: HeatMapProps): EChartsOpti
   return {
     ...common,
     legend: { show: false },
-    grid: { left: 12, right: 18, top: 52, bottom: 8, containLabel: true },
+    grid: { left: 12, right: TIME_RIGHT, top: 52, bottom: 8, containLabel: true },
     tooltip: {
       ...common.tooltip,
       trigger: "item",
@@ -135,7 +135,7 @@ function Scale({ dark }: { dark: boolean }) {
   const colours = dark ? HEAT_DARK : HEAT_LIGHT;
   const { axis } = look(dark);
   return (
-    <div style={{ color: axis, display: "flex", fontSize: 11, gap: 10, height: 20, justifyContent: "flex-end" }}>
+    <div className="scale" style={{ color: axis, display: "flex", fontSize: 11, gap: 10, height: 20, justifyContent: "flex-end" }}>
       <span>share of its time:</span>
       {colours.map((shade, step) => (
         <span key={shade} style={{ whiteSpace: "nowrap" }}>

@@ -13,6 +13,9 @@ export function timeLabel(fromMs: number, untilMs: number) {
   return (ms: number) => (withSeconds ? clock(ms) : clock(ms).slice(0, 5));
 }
 
+/** Half of a time's width: the last one stands below the end of its axis. */
+export const TIME_RIGHT = 34;
+
 export function base(title: string, dark: boolean): EChartsOption {
   const { text, axis, ground } = look(dark);
   return {
@@ -21,7 +24,7 @@ export function base(title: string, dark: boolean): EChartsOption {
     backgroundColor: "transparent",
     textStyle: { color: text, fontFamily: FONT },
     title: { text: title, left: 0, top: 0, textStyle: { color: text, fontFamily: FONT, fontSize: 15, fontWeight: 600 } },
-    grid: { left: 12, right: 18, top: 74, bottom: 8, containLabel: true },
+    grid: { left: 12, right: TIME_RIGHT, top: 74, bottom: 8, containLabel: true },
     legend: {
       type: "scroll",
       top: 24,
@@ -54,6 +57,9 @@ export function base(title: string, dark: boolean): EChartsOption {
   };
 }
 
+/** Above the greatest value is room for the names of stages. */
+const HEADROOM: [number, string] = [0, "15%"];
+
 export function valueAxis(name: string, dark: boolean) {
   const { text, axis, split } = look(dark);
   return {
@@ -62,7 +68,7 @@ export function valueAxis(name: string, dark: boolean) {
     nameGap: 8,
     nameTextStyle: { color: axis, align: "left" as const, fontFamily: FONT },
     min: 0,
-    boundaryGap: [0, "5%"] as [number, string],
+    boundaryGap: HEADROOM,
     axisLabel: { color: text, formatter: (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 3 }) },
     axisLine: { show: false, lineStyle: { color: axis } },
     splitLine: { lineStyle: { color: split } },

@@ -68,7 +68,8 @@ export function Curve({ title, unit, of, now, dark }: CurveProps) {
           show: at === of.length - 1,
           position: "top",
           color: text,
-          formatter: (params) => (params.value as Place)[2],
+          // What only touches is no overlap to ECharts: blanks keep the names apart.
+          formatter: (params) => `\u00a0${(params.value as Place)[2]}\u00a0`,
         },
         labelLayout: { hideOverlap: true },
       })),

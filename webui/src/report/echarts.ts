@@ -1,11 +1,13 @@
-/** ECharts for the report: the same parts, drawn as SVG. */
+/** ECharts for the report: the same parts, drawn as SVG, and names of points that keep out of each other's way. */
 
+import type { EChartsOption } from "echarts";
 import * as core from "echarts/core";
+import { LabelLayout } from "echarts/features";
 import { SVGRenderer } from "echarts/renderers";
 
 import { PARTS } from "../charts/parts";
 
-core.use([...PARTS, SVGRenderer]);
+core.use([...PARTS, LabelLayout, SVGRenderer]);
 
 /** Begins a chart whose drawing can be scaled by CSS, as a sheet of paper asks for. */
 function init(element: HTMLElement): core.ECharts {
@@ -15,6 +17,14 @@ function init(element: HTMLElement): core.ECharts {
     element.querySelector("svg")?.setAttribute("viewBox", size);
   });
   return chart;
+}
+
+/** Draws a chart at once in the room that it has now, with other parts. */
+export function redraw(element: HTMLElement, parts: EChartsOption) {
+  const chart = core.getInstanceByDom(element);
+  chart?.setOption(parts, { lazyUpdate: true });
+  chart?.resize();
+  chart?.getZr().flush();
 }
 
 export const SAVED_AS = "SVG";

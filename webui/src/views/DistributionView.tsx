@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 
 import { Against, Cdf, E2E, INPUT, OUTPUT, TPOT, TTFT } from "../charts/Distributions";
 import { Framed, Row } from "../charts/Frame";
+import { StageKey } from "../charts/StageKey";
 import { askEvery } from "../live/ask";
 import type { SampledStage } from "../live/types";
 import { Look } from "./Look";
@@ -36,16 +37,17 @@ export function DistributionCharts({ stages, dark }: { stages: SampledStage[]; d
           : `An even sample: ${kept.toLocaleString("en-US")} of ${seen.toLocaleString("en-US")} ok requests of the measured windows.`}
         {" Latencies count from the schedule where there is one."}
       </Typography>
-      <Box sx={{ display: "grid", gap: 1.5 }}>
+      <StageKey dark={dark} stages={stages} />
+      <Box className="keyed" sx={{ display: "grid", gap: 1.5 }}>
         <Row of={3}>
           <Framed>
-            <Cdf dark={dark} place={TTFT} stages={stages} title="TTFT by stage" unit="ms" />
+            <Cdf dark={dark} place={TTFT} stages={stages} title="TTFT by stage" />
           </Framed>
           <Framed>
-            <Cdf dark={dark} place={TPOT} stages={stages} title="TPOT by stage" unit="ms" />
+            <Cdf dark={dark} place={TPOT} stages={stages} title="TPOT by stage" />
           </Framed>
           <Framed>
-            <Cdf dark={dark} place={E2E} stages={stages} title="E2E latency by stage" unit="ms" />
+            <Cdf dark={dark} place={E2E} stages={stages} title="E2E latency by stage" />
           </Framed>
         </Row>
         <Row of={2}>
