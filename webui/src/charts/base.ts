@@ -57,10 +57,19 @@ export function base(title: string, dark: boolean): EChartsOption {
   };
 }
 
+/** What a value axis may end at, in each decade: ECharts divides each of these evenly. */
+const ENDS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
 /** Above the greatest value is room for the names of stages. */
-const HEADROOM: [number, string] = [0, "15%"];
+const HEADROOM = 1.15;
 
-export function valueAxis(name: string, dark: boolean) {
+export function axisEnd(greatest: number): number | null {
+  if (!(greatest > 0)) return null;
+  const wanted = greatest * HEADROOM;
+  const decade = 10 ** Math.floor(Math.log10(wanted));
+  return Number(((ENDS.find((end) => end * decade >= wanted) ?? 10) * decade).toPrecision(12));
+}
+
+function linearAxis(name: string, dark: boolean) {
   const { text, axis, split } = look(dark);
   return {
     type: "value" as const,
@@ -68,16 +77,22 @@ export function valueAxis(name: string, dark: boolean) {
     nameGap: 8,
     nameTextStyle: { color: axis, align: "left" as const, fontFamily: FONT },
     min: 0,
-    boundaryGap: HEADROOM,
     axisLabel: { color: text, formatter: (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 3 }) },
     axisLine: { show: false, lineStyle: { color: axis } },
     splitLine: { lineStyle: { color: split } },
   };
 }
 
-/** A value axis below the drawing, with its name in the middle. */
+export function valueAxis(name: string, dark: boolean) {
+  // With null ECharts finds an end by itself, which its types leave out.
+  return { ...linearAxis(name, dark), max: ({ max }: { max: number }) => axisEnd(max) as number };
+}
+
+/** An axis below the drawing, with its name in the middle. */
 export function bottomAxis(name: string, dark: boolean) {
-  return { ...valueAxis(name, dark), nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: look(dark).text } };
+  const { text } = look(dark);
+  const gap: [number, string] = [0, "5%"];
+  return { ...linearAxis(name, dark), boundaryGap: gap, nameLocation: "middle" as const, nameGap: 26, nameTextStyle: { color: text } };
 }
 
 /** From this ratio of greatest to least on, the steps of a log axis are those of a decade; below, they are even. */

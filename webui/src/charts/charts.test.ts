@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import type { History } from "../live/types";
 import { extents } from "./bands";
-import { logTicks } from "./base";
+import { axisEnd, logTicks } from "./base";
 import { cdf, E2E, TTFT } from "./Distributions";
 import { heatCells, heatColour, heightLabel } from "./HeatMap";
 
@@ -52,6 +52,18 @@ test("gaps of nothing share the lowest row", () => {
 
 test("the lowest row's label says that less is in it, and nothing stands below", () => {
   expect([0.05, 0.1, 1, 10_000].map(heightLabel)).toEqual(["", "≤ 0.1", "1", "10,000"]);
+});
+
+test.each([
+  [23.2, 30],
+  [6.9, 8],
+  [8.8, 12],
+  [0.0031, 0.004],
+  [10_900, 15_000],
+  [0, null],
+  [-Infinity, null],
+])("an axis of values up to %f ends at %f", (greatest, end) => {
+  expect(axisEnd(greatest)).toBe(end);
 });
 
 test.each([

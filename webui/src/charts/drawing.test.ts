@@ -7,6 +7,8 @@ import { loadChart } from "./Charts";
 import { timeOption } from "./TimeChart";
 
 const WIDTH = 600;
+/** Where the drawing begins, below title and legend. */
+const TOP_PX = 74;
 /** Half of a time in 12 px. */
 const HALF_PX = 26;
 
@@ -15,10 +17,15 @@ function history(fromS: number, seconds: number, users = 8, inFlight = 4): Histo
   return { columns: ["from_s", "until_s", "ttft_ms_p50", "users", "in_flight_peak"], heat: { lowest_ms: 1, ratio: 10 }, points, bands: [] };
 }
 
-/** Where the times below a chart stand, and how far they reach to both sides. */
-function times(drawn: History): [number, number][] {
+function chartOf(drawn: History): echarts.ECharts {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: 300 });
   chart.setOption(timeOption({ title: "", unit: "ms", lines: [{ name: "a", column: "ttft_ms_p50", colour: "blue" }], history: drawn, dark: false }));
+  return chart;
+}
+
+/** Where the times below a chart stand, and how far they reach to both sides. */
+function times(drawn: History): [number, number][] {
+  const chart = chartOf(drawn);
   const texts = [...chart.renderToSVGString().matchAll(/<text([^>]*)>\s*[\d:]{8}\s*<\/text>/g)].map(([, about]) => about ?? "");
   chart.dispose();
   return texts.map((about) => {
@@ -32,6 +39,15 @@ test.each([38, 39, 40, 41, 42])("no time is cut off by the edge of a chart of %d
   const found = times(history(1_796_090_216, seconds));
   expect(found.length).toBeGreaterThan(3);
   expect(found.filter(([left, right]) => left < 0 || right > WIDTH)).toEqual([]);
+});
+
+test("a line that hardly changes leaves room for the names of stages above it", () => {
+  const flat = history(0, 9);
+  flat.points.forEach((point, at) => { point[2] = 23 + at / 20; });
+  const chart = chartOf(flat);
+  const names = TOP_PX + 18;
+  expect(chart.convertToPixel({ yAxisIndex: 0 }, 23.4)).toBeGreaterThan(names);
+  chart.dispose();
 });
 
 test("users that are but a limit far above do not press the requests in flight flat", () => {
