@@ -173,7 +173,7 @@ class Conductor:
         if stage.users_first and not self._users_there():
             row.notes.append(f"opened with {self._crew.user_count()} of {stage.users} users")
         at_ns = self._crew.now_ns() + LEAD_NS
-        self._course = Course(stage, first_phase(stage), at_ns)
+        self._course = Course(stage, first_phase(stage, users_there=self._users_there()), at_ns)
         self._crew.open(at_ns, self._course.phase)
         row.opened_ns, row.steady_ns = at_ns, self._course.steady_ns
 

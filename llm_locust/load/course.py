@@ -123,6 +123,6 @@ def after_ramp(stage: Stage) -> str:
     return WARMUP if stage.warmup.requests_per_user or stage.warmup.duration_s else STEADY
 
 
-def first_phase(stage: Stage) -> str:
-    """Give the phase in which the stage opens."""
-    return RAMP if stage.spread_s or not stage.users_first else after_ramp(stage)
+def first_phase(stage: Stage, *, users_there: bool) -> str:
+    """Give the phase in which the stage opens: no ramp where nobody is waited for and nothing is spread."""
+    return after_ramp(stage) if not stage.spread_s and (stage.users_first or users_there) else RAMP
