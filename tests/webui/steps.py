@@ -23,6 +23,7 @@ CHARTS = (
 )
 TILES = ("Output", "OK requests", "In flight", "TTFT", "TPOT", "Goodput")
 REFRESHED_MS = 15_000
+SCROLLBAR_PX = 15
 
 
 def start(seen: Watched) -> None:

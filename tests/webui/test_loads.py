@@ -10,11 +10,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webui.browser import fake_locust, needs_chromium, watched
-from tests.webui.steps import REFRESHED_MS, numbers_are_those_of_the_file, start, until_stage
+from tests.webui.steps import REFRESHED_MS, SCROLLBAR_PX, numbers_are_those_of_the_file, start, until_stage
 
 pytestmark = needs_chromium
 
-SCROLLBAR = 15
 PAINTED = """
 const look = () => {
   const drawn = [...document.querySelectorAll('[role="img"] canvas')].filter((canvas) => canvas.width > 100);
@@ -47,7 +46,7 @@ def test_open_loop_counts_from_the_schedule_and_marks_lower_bounds(browser: Brow
         expect(page.get_by_text("the true value is higher")).to_be_visible()
         numbers_are_those_of_the_file(seen, (tmp_path / "latest").resolve())
         seen.picture("web-open-loop", whole=True)
-        page.set_viewport_size({"width": 1280 - SCROLLBAR, "height": 900})
+        page.set_viewport_size({"width": 1280 - SCROLLBAR_PX, "height": 900})
         stages = page.get_by_role("table", name="Stages")
         assert {"Rate\nreq/s", "Per GPU\ntok/s", "Cost\nper M tok"} <= set(stages.locator("th").all_inner_texts())
         assert stages.evaluate("table => table.scrollWidth - table.parentElement.clientWidth") == 0

@@ -14,9 +14,11 @@ from playwright.sync_api import Browser, expect
 from benchmarks.rig.ports import free_port
 from tests.webui.browser import ROOT, Watched, locust, needs_chromium, watched
 from tests.webui.embedded import server
-from tests.webui.steps import numbers_are_those_of_the_file, until_stage
+from tests.webui.steps import SCROLLBAR_PX, numbers_are_those_of_the_file, until_stage
 
 pytestmark = [needs_chromium, pytest.mark.slow, pytest.mark.timeout(240)]
+ARROWS_PX = 80
+"""Of a bar of tabs that are more than it shows."""
 PACE = ("--ttft-ms", "60", "--itl-ms", "20")
 
 
@@ -69,6 +71,8 @@ def test_run_of_a_master_with_two_workers_from_the_form(browser: Browser, tmp_pa
         folder = (tmp_path / "latest").resolve()
         each_file_is_the_one_of_the_master(seen, folder)
         expect(page.get_by_role("button", name="New")).to_be_visible(timeout=15_000)
+        tabs_px = page.get_by_role("tab").evaluate_all("tabs => tabs.reduce((sum, tab) => sum + tab.offsetWidth, 0)")
+        assert tabs_px + ARROWS_PX <= page.locator(".MuiTabs-root").evaluate("bar => bar.clientWidth") - SCROLLBAR_PX
         seen.picture("web-llm-1280", whole=True)
         table = seen.cells("Stages")
         assert [cells[0] for cells in table] == ["users-2", "users-4", "users-8"]

@@ -7,6 +7,14 @@ import { createRoot } from "react-dom/client";
 import { DistributionView } from "./views/DistributionView";
 import { LiveView } from "./views/LiveView";
 
+const STYLES = {
+  // A message of several sentences has them on lines of their own.
+  ".MuiAlert-message": { whiteSpace: "pre-line", overflowWrap: "anywhere" },
+  // A master's tabs fit into 1280 pixels beside the arrows of their bar: those may come while the page is built, and
+  // they stay where they themselves leave too little room.
+  "button.MuiTab-root": { minWidth: 0, paddingInline: 11 },
+} as const;
+
 const OURS: ITab[] = [
   { title: "LLM", key: "llm", component: LiveView },
   { title: "LLM distributions", key: "llm-distributions", component: DistributionView },
@@ -17,8 +25,7 @@ function App() {
   const { extendedTabs, extendedTables, extendedCsvFiles } = (locustStore.getState() as unknown as IRootState).swarm;
   return (
     <>
-      {/* A message of several sentences has them on lines of their own. */}
-      <GlobalStyles styles={{ ".MuiAlert-message": { whiteSpace: "pre-line", overflowWrap: "anywhere" } }} />
+      <GlobalStyles styles={STYLES} />
       <LocustUi
         {...(extendedTables && { extendedTables: extendedTables as never })}
         {...(extendedCsvFiles && { extendedReports: extendedCsvFiles })}
