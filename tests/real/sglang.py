@@ -22,9 +22,9 @@ from benchmarks.rig.tiny_model import make_model
 from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters, growth
 from tests.real.environment import make_environment
-from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, settled, wait_for_streams
+from tests.real.exam import Exam, Served, Subject, all_failed, compared, main, mean_ms, settled, struck
 from tests.real.process import running, wait_until_ready
-from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
+from tests.real.quickstart import WITHOUT_WARMUP, Load, Run
 
 HERE = Path(__file__).resolve().parent
 VERSION = "0.5.23"
@@ -90,11 +90,7 @@ def judge(run: Run, counted: Counters) -> Sequence[Line]:
 
 def paused(served: Served, work: Path) -> Sequence[Line]:
     """Hold the engine: every open stream has one gap as long as the pause, and ends well."""
-    with started(served.url, work, _LONG) as load_tool:
-        wait_for_streams(served.url, _RUNNING, _LONG.users)
-        paused_s = time.time()
-        least_s, most_s = _pause(served)
-        run = load_tool.result().begun_before(paused_s)
+    run, (least_s, most_s) = struck(served, work, _LONG, _RUNNING, lambda: _pause(served))
     least_ms, spread_ms = 1000 * least_s, 1000 * (most_s - least_s) + _STEPS_MS
     why = "the lever's ways, the steps before and after"
     gaps_ms = [float(row["icl_max_ms"]) for row in run.rows]
@@ -109,33 +105,19 @@ def paused(served: Served, work: Path) -> Sequence[Line]:
 def paused_beyond_limit(served: Served, work: Path) -> Sequence[Line]:
     """Hold the engine for longer than the stall limit: every stream is given up as a stall, none is a success."""
     load = Load(users=4, requests=4, output_tokens=600, more=(*WITHOUT_WARMUP, "--llm-stall-timeout", "1s"))
-    with started(served.url, work, load) as load_tool:
-        wait_for_streams(served.url, _RUNNING, load.users)
-        paused_s = time.time()
-        _pause(served)
-        run = load_tool.result().begun_before(paused_s)
-    return (
-        Line("exit code", run.code, 1),
-        Line("timeout_stall", run.outcomes().get("timeout_stall", 0), load.users),
-        Line("ok", run.outcomes().get("ok", 0), 0),
-    )
+    run, _ = struck(served, work, load, _RUNNING, lambda: _pause(served))
+    return all_failed(run, load, "timeout_stall")
 
 
 def aborted(served: Served, work: Path) -> Sequence[Line]:
     """Abort what runs: status 200, usage, [DONE], a clean end; and no success."""
-    with started(served.url, work, _LONG) as load_tool:
-        wait_for_streams(served.url, _RUNNING, _LONG.users)
-        aborted_s = time.time()
-        _pull(served, "abort_request", {"abort_all": True})
-        run = load_tool.result().begun_before(aborted_s)
+    run, _ = struck(served, work, _LONG, _RUNNING, lambda: _pull(served, "abort_request", {"abort_all": True}))
     counted = growth(run.before, settled(served.url, work / "after.txt"))
     reasons = {row["finish_reason"] for row in run.rows}
     return (
-        Line("exit code", run.code, 1),
-        Line("aborted", run.outcomes().get("aborted", 0), _LONG.users),
+        *all_failed(run, _LONG, "aborted"),
         Line("aborted, abort calls", run.outcomes().get("aborted", 0), counted["sglang:num_aborted_requests_total"],
              None, "the server counts the calls, not the requests"),
-        Line("ok", run.outcomes().get("ok", 0), 0),
         Line('finish reason is "abort"', int(reasons == {"abort"}), 1),
     )  # fmt: skip
 

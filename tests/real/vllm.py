@@ -9,7 +9,6 @@ index, or in the folder that --wheels names.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,9 @@ from benchmarks.rig.tiny_model import make_model
 from tests.real.comparison import Line, gap_line, way_line
 from tests.real.counters import Counters
 from tests.real.environment import make_environment, pip
-from tests.real.exam import Exam, Served, Subject, compared, main, mean_ms, wait_for_streams
+from tests.real.exam import Exam, Served, Subject, all_failed, compared, main, mean_ms, struck
 from tests.real.process import kill_named, running, wait_until_ready
-from tests.real.quickstart import WITHOUT_WARMUP, Load, Run, started
+from tests.real.quickstart import WITHOUT_WARMUP, Load, Run
 
 VERSION = "0.32.0"
 CONTEXT_TOKENS = 2048
@@ -91,16 +90,8 @@ def judge(run: Run, counted: Counters) -> Sequence[Line]:
 def engine_killed(served: Served, work: Path) -> Sequence[Line]:
     """Kill the engine under open streams: each gets an error event, [DONE] and a clean end, and is no success."""
     load = Load(users=4, requests=4, output_tokens=1500, more=WITHOUT_WARMUP)
-    with started(served.url, work, load) as load_tool:
-        wait_for_streams(served.url, "vllm:num_requests_running", load.users)
-        killed_s = time.time()
-        kill_named(served.process, "EngineCore")
-        run = load_tool.result().begun_before(killed_s)
-    return (
-        Line("exit code", run.code, 1),
-        Line("server_error", run.outcomes().get("server_error", 0), load.users),
-        Line("ok", run.outcomes().get("ok", 0), 0),
-    )
+    run, _ = struck(served, work, load, "vllm:num_requests_running", lambda: kill_named(served.process, "EngineCore"))
+    return all_failed(run, load, "server_error")
 
 
 if __name__ == "__main__":
