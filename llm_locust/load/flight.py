@@ -114,6 +114,7 @@ def fly(flight: Flight, http: UserClient, request: Outgoing, limits: Limits, on_
             _fly_beside(lambda: http.perform(request, sink, limits, flight.exchange), sink, on_token)
         sink.finish(flight.exchange)
     finally:
+        flight.timeline.catch_up = None  # it and the wire hold each other
         flight.body = bytes(sink.body)
         if isinstance(sink, RawSink):
             flight.raw = bytes(sink.raw)

@@ -76,6 +76,10 @@ class Tap(StreamSink):
             self._comments = self._decoder.comments
             self.seen.put((at_ns, "comment", late))
 
+    def may_hold(self, catch_up: Callable[[int | None], object]) -> bool:
+        """Let nothing wait: it is shown as it comes."""
+        return False
+
     def _tell(self, payload: bytes, event_type: bytes, arrivals: tuple[Arrival, ...]) -> None:
         kind = "token" if arrivals else "event"
         channels = ", ".join(_channels(mask) for _, mask in arrivals)

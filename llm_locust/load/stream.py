@@ -6,18 +6,21 @@ wait (a whole document, the message of an error) waits until the end of the exch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 
 from llm_locust.measure.judge import AskFacts, is_expected_type, media_type
 from llm_locust.measure.timeline import Timeline
-from llm_locust.protocol import Arrival, EventDecoder, Reader, make_decoder
+from llm_locust.protocol import NOTHING, Arrival, Event, EventDecoder, Reader, SSEDecoder, make_decoder
 from llm_locust.wire.looks import looks
-from llm_locust.wire.types import End, Exchange
+from llm_locust.wire.types import Bundle, End, Exchange
 
 MAX_BODY_BYTES = 1_000_000
 """Kept of a body that is no answer: an error's, a page's."""
 MAX_DOCUMENT_BYTES = 64_000_000
 """Kept of a whole answer that was not streamed."""
+
+_UNKNOWN_NS = 1 << 62
 
 TokenEvent = tuple[tuple[Arrival, ...], int]
 """(arrivals, instant) of one token-bearing event, for listeners."""
@@ -77,6 +80,42 @@ class StreamSink:
         if tokens > 1:
             self.timeline.close_read(tokens, max(lag_ns, looks().unseen_ns()))
 
+    def may_hold(self, catch_up: Callable[[int | None], object]) -> bool:
+        """Let reads be held where each token's time is known from them alone and nobody listens."""
+        if self.on_tokens is not None or not isinstance(self._decoder, SSEDecoder):
+            return False
+        self.timeline.catch_up = catch_up
+        return True
+
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+        """Take the reads that were held: at once where all bear the same, as the tokens of a text mostly do."""
+        decoder, timeline = self._decoder, self.timeline
+        assert isinstance(decoder, SSEDecoder)
+        payloads = decoder.array(body)
+        same = NOTHING if payloads is None else self.reader.run(payloads, len(at_ns))
+        events = [] if same else decoder.blocks(body)
+        if not same and len(events) != len(at_ns):  # whose instant is whose is not known: all came by the last one
+            at_ns = array("q", [at_ns[-1]]) * len(events)
+            bundles = [(0, len(events), _UNKNOWN_NS)]
+        for start, end, lag_ns in _parts(len(at_ns), bundles):
+            if same:
+                timeline.extend(same, at_ns[start:end])
+                tokens = end - start
+            else:
+                tokens = self._take(events[start:end], at_ns[start:end])
+            if lag_ns is not None and tokens > 1:
+                timeline.close_read(tokens, lag_ns)
+
+    def _take(self, events: list[Event | None], at_ns: array[int]) -> int:
+        """Read events, each with its instant; return how many bore tokens."""
+        reader, before = self.reader, len(self.timeline)
+        for event, event_ns in zip(events, at_ns, strict=True):
+            if event is not None:
+                arrivals = reader.event(event[1], event[0])
+                if arrivals:
+                    self.timeline.add(arrivals, event_ns, reader.cumulative_tokens)
+        return len(self.timeline) - before
+
     def finish(self, exchange: Exchange) -> None:
         """Take the end of the exchange: the event that the body's end completed, or the whole document.
 
@@ -106,6 +145,23 @@ class RawSink(StreamSink):
         """Keep the read's bytes, then take it."""
         self.raw += data[: MAX_BODY_BYTES - len(self.raw)]
         super().on_read(data, at_ns, lag_ns)
+
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+        """Keep the reads' bytes, then take them."""
+        self.raw += body[: MAX_BODY_BYTES - len(self.raw)]
+        super().on_held(body, at_ns, bundles)
+
+
+def _parts(count: int, bundles: Sequence[Bundle]) -> Iterator[tuple[int, int, int | None]]:
+    """Cut events at the reads that ended several: yield (start, end, lag, None for events of reads of their own)."""
+    done = 0
+    for first, events, lag_ns in bundles:
+        if first > done:
+            yield done, first, None
+        done = first + events
+        yield first, done, lag_ns
+    if count > done:
+        yield done, count, None
 
 
 def _is_success(status: int | None) -> bool:

@@ -138,6 +138,8 @@ class Ledger:
         events = 0
         for stream in [stream for stream in self._streams if stream.start_ns <= until_ns]:
             piece.append(stream)
+            if stream.timeline.catch_up is not None:
+                stream.timeline.catch_up(until_ns)
             events += len(stream.timeline) - stream.booked_events
             if len(piece) >= STREAMS_PER_PIECE or events >= EVENTS_PER_PIECE:
                 self._book_piece(piece, until_ns)

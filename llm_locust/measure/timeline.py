@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,7 @@ class Timeline:
         "_last_kind",
         "_runs",
         "bundled_events",
+        "catch_up",
         "first_read_late",
         "late_events",
     )
@@ -46,6 +48,8 @@ class Timeline:
         self.late_events = 0
         self.bundled_events = 0
         self.first_read_late = False
+        self.catch_up: Callable[[int | None], object] | None = None
+        """Brings in what was received up to an instant but not parsed yet; None where nothing waits."""
 
     def add(self, arrivals: tuple[Arrival, ...], at_ns: int, cumulative_tokens: int | None = None) -> None:
         """Append one token-bearing event. Hot path, per event; `arrivals` is not empty."""
@@ -55,6 +59,13 @@ class Timeline:
         self._at.append(at_ns)
         if cumulative_tokens is not None:
             self._count(cumulative_tokens)
+
+    def extend(self, arrivals: tuple[Arrival, ...], at_ns: array[int]) -> None:
+        """Append events that all bear the same arrivals and tell no running count."""
+        if arrivals != self._last_kind:
+            self._last_kind = arrivals
+            self._runs.append((len(self._at), arrivals))
+        self._at.extend(at_ns)
 
     def close_read(self, events: int, lag_ns: int) -> None:
         """Note that the last `events` (more than one) events came in one read; its first byte may have come `lag_ns`

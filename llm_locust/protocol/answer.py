@@ -116,6 +116,13 @@ class AnswerReader(ABC):
         self._note_error(stated_error(value, event_type))
         return self._read(value, event_type)
 
+    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+        """Read the data of ``count`` events, given as a JSON array, if all bear the same arrivals and say nothing else.
+
+        Return those arrivals; NOTHING, and nothing read, where that is not so or where a dialect cannot tell.
+        """
+        return NOTHING
+
     def document(self, body: bytes) -> None:
         """Read a whole non-streamed answer; a body that cannot be decoded counts as malformed."""
         try:

@@ -14,9 +14,9 @@ import msgspec
 from llm_locust.protocol import body
 from llm_locust.protocol.answer import FIRST_CHOICE, Choice
 from llm_locust.protocol.lenient import as_arguments, as_mapping, as_mappings, as_text
-from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader
+from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader, run_decoder
 from llm_locust.protocol.openai_usage import state_typed
-from llm_locust.protocol.types import ANSWER, REASONING, REFUSAL, Arrival, PromptRequest
+from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, REFUSAL, Arrival, PromptRequest
 
 
 class _Delta(msgspec.Struct, gc=False):
@@ -35,6 +35,26 @@ class _Choice(msgspec.Struct, gc=False):
 
 
 _decode = msgspec.json.Decoder(ChoicesChunk[_Choice]).decode
+
+
+class _TextDelta(msgspec.Struct, gc=False):
+    """A delta that says nothing but text: with anything else it cannot be decoded."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
+
+
+class _TextChoice(msgspec.Struct, gc=False):
+    delta: _TextDelta
+    finish_reason: None = None
+
+
+_decode_run = run_decoder(_TextChoice)
 
 
 class OpenAIChatReader(ChoicesReader):
@@ -80,6 +100,28 @@ class OpenAIChatReader(ChoicesReader):
             return ChoicesReader.event(self, payload)
         usage = chunk.usage
         self.cumulative_tokens = None if usage is None else state_typed(self._tally, usage)
+        return FIRST_CHOICE[mask]
+
+    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+        """Read plain events at once."""
+        if self._n != 1 or self.server_request_id is None:
+            return NOTHING
+        try:
+            chunks = _decode_run(payloads)
+        except (ValueError, RecursionError):
+            return NOTHING
+        deltas = [chunk.choices[0].delta for chunk in chunks]
+        answer = [delta.content for delta in deltas if delta.content]
+        reasoning = [text for delta in deltas if (text := delta.reasoning_content or delta.reasoning)]
+        if (len(answer), len(reasoning)) == (count, 0):
+            self._answer.append("".join(answer))
+            mask = ANSWER
+        elif (len(answer), len(reasoning)) == (0, count):
+            self._reasoning.append("".join(reasoning))
+            mask = REASONING
+        else:
+            return NOTHING
+        self.cumulative_tokens = None
         return FIRST_CHOICE[mask]
 
     def _take(self, choice: Choice, item: dict[str, Any]) -> int:

@@ -6,6 +6,7 @@ The two dialects differ only in how they carry a prompt and in where a choice ke
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -25,6 +26,19 @@ class ChoicesChunk(msgspec.Struct, Generic[C], gc=False):
     choices: tuple[C, ...] = ()
     usage: UsageChunk | None = None
     error: Any = None
+
+
+class TextChunk(msgspec.Struct, Generic[C], gc=False):
+    """One typed event that says nothing but the text of one choice: with anything else it cannot be decoded."""
+
+    choices: tuple[C]
+    usage: None = None
+    error: None = None
+
+
+def run_decoder(choice: type[C]) -> Callable[[bytes], list[TextChunk[C]]]:
+    """Make what decodes a JSON array of such events; it raises ValueError where one is not."""
+    return msgspec.json.Decoder(list[TextChunk[choice]]).decode  # type: ignore[valid-type]  # a type made at run time
 
 
 class ChoicesReader(AnswerReader):

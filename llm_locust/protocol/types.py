@@ -100,6 +100,14 @@ class Reader(Protocol):
         """Read one event's data; return its token-bearing arrivals. Hot path: never raises on input."""
         ...
 
+    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+        """Read the data of ``count`` events, given as a JSON array, if all bear the same arrivals and say nothing else.
+
+        Return those arrivals; NOTHING, and nothing read, where that is not so. A reader that always returns NOTHING is
+        right, and slower.
+        """
+        ...
+
     def document(self, body: bytes) -> None:
         """Read a whole non-streamed answer; a body that cannot be decoded counts as malformed."""
         ...

@@ -37,6 +37,7 @@ class ResponseParser:
         "_method",
         "_parser",
         "begun",
+        "chunked",
         "done",
         "feed",
         "head_complete",
@@ -54,6 +55,7 @@ class ResponseParser:
         self._interim = False
         self._ended = False  # the body has been taken to its end
         self.begun = False
+        self.chunked = False
         self.head_complete = False
         self.done = False
         self.keep_alive = False
@@ -90,7 +92,8 @@ class ResponseParser:
             self._end()
         elif status not in _BODYLESS:
             sized = any(name == b"content-length" for name, _ in self.headers)
-            self.until_close = not sized and b"chunked" not in _values(self.headers, b"transfer-encoding")
+            self.chunked = b"chunked" in _values(self.headers, b"transfer-encoding")
+            self.until_close = not sized and not self.chunked
 
     def on_message_complete(self) -> None:
         """Note the end; an interim response only makes room for the next."""
@@ -117,6 +120,10 @@ class ResponseParser:
         if self.head_complete and self.until_close and not self.done:
             self.done = self._ended = True
         return self.done
+
+    def close(self) -> None:
+        """Let go of llhttp: it and this object hold bound methods of each other."""
+        del self.feed, self._parser
 
     def _end(self) -> None:
         self.done = True

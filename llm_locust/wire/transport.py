@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import ssl
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import gevent
@@ -18,7 +20,7 @@ from llm_locust.wire.http import request_bytes
 from llm_locust.wire.limits import connect_limit
 from llm_locust.wire.receive import Receiver
 from llm_locust.wire.tls import TLSOptions
-from llm_locust.wire.types import End, Exchange, Limits, Sink
+from llm_locust.wire.types import Bundle, End, Exchange, Limits, Sink
 
 _GC_THRESHOLDS = (500, 5, 100_000)
 """Nothing of a request needs the collector; a full collection with 400 streams in flight held the hub for 73 ms."""
@@ -174,6 +176,13 @@ class _Body:
         """Keep the bytes."""
         self.pieces.append(data)
         self.last_token_ns = at_ns
+
+    def may_hold(self, catch_up: Callable[[int | None], object]) -> bool:
+        """Nothing is held: any byte counts."""
+        return False
+
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+        """Nothing comes here."""
 
 
 def origin_of(request: httpx.Request) -> Origin:

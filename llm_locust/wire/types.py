@@ -7,11 +7,18 @@ monotonic clock.
 from __future__ import annotations
 
 import enum
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 USER_TIME = -1
 """``lag_ns`` of a read that carries no kernel stamp."""
+
+Bundle = tuple[int, int, int]
+"""(index of the first, number of events, ns) of a held read that ends several events: its first byte may have come so
+long before it was taken.
+"""
 
 
 class End(enum.Enum):
@@ -30,7 +37,7 @@ class End(enum.Enum):
 
 
 class Sink(Protocol):
-    """Sees a response as it arrives; both methods run in the hub's callback and never block."""
+    """Sees a response as it arrives; the methods run in the hub's callback and never block."""
 
     @property
     def last_token_ns(self) -> int:
@@ -46,6 +53,21 @@ class Sink(Protocol):
 
         ``at_ns`` is the kernel's stamp of the read's last segment, ``lag_ns`` how much later the
         read returned; USER_TIME says that ``at_ns`` is the return of the read itself.
+        """
+        ...
+
+    def may_hold(self, catch_up: Callable[[int | None], object]) -> bool:
+        """Say, once, after the head, whether reads that end with the blank line of an event may be held for a while.
+
+        ``catch_up`` hands over what was held up to an instant, or all; the sink calls it when somebody must know.
+        """
+        ...
+
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+        """Take the body bytes of the reads that were held, with one instant for each blank line that they ended.
+
+        Where the body does not hold as many (it is no HTTP from somewhere on, or its chunks hid a blank line), the
+        instants are bounds.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket as real_socket
 import ssl
 import struct
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from gevent.server import StreamServer
 
 from llm_locust.wire.client import UserClient, http_client
 from llm_locust.wire.transport import WireTransport
-from llm_locust.wire.types import Exchange, Limits
+from llm_locust.wire.types import Bundle, Exchange, Limits
 
 FIN = b"<FIN>"
 RST = b"<RST>"
@@ -52,6 +53,12 @@ class Sink:
 
     def on_read(self, data: bytes, at_ns: int, lag_ns: int) -> None:
         self.reads.append((data, at_ns, lag_ns))
+
+    def may_hold(self, catch_up: Callable[[int | None], object]) -> bool:
+        return False
+
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+        raise AssertionError("nothing was to be held")
 
     @property
     def last_token_ns(self) -> int:
