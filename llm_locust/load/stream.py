@@ -95,7 +95,7 @@ class StreamSink:
         same = NOTHING if payloads is None else self.reader.run(payloads, len(at_ns))
         events = [] if same else decoder.blocks(body)
         if not same and len(events) != len(at_ns):  # whose instant is whose is not known: all came by the last one
-            at_ns = array("q", [at_ns[-1]]) * len(events)
+            at_ns = at_ns[-1:] * len(events)
             bundles = [(0, len(events), _UNKNOWN_NS)]
         for start, end, lag_ns in _parts(len(at_ns), bundles):
             if same:
@@ -103,7 +103,7 @@ class StreamSink:
                 tokens = end - start
             else:
                 tokens = self._take(events[start:end], at_ns[start:end])
-            if lag_ns is not None and tokens > 1:
+            if lag_ns is not None and tokens > (lag_ns != _UNKNOWN_NS):
                 timeline.close_read(tokens, lag_ns)
 
     def _take(self, events: list[Event | None], at_ns: array[int]) -> int:

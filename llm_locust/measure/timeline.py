@@ -68,9 +68,7 @@ class Timeline:
         self._at.extend(at_ns)
 
     def close_read(self, events: int, lag_ns: int) -> None:
-        """Note that the last `events` (more than one) events came in one read; its first byte may have come `lag_ns`
-        before it was taken.
-        """
+        """Note that the last `events` events came in one read, whose first byte may have waited for `lag_ns`."""
         if lag_ns > LATE_READ_NS:
             self.late_events += events
             if events == len(self._at):

@@ -110,6 +110,8 @@ class OpenAIChatReader(ChoicesReader):
             chunks = _decode_run(payloads)
         except (ValueError, RecursionError):
             return NOTHING
+        if len(chunks) != count:
+            return NOTHING
         deltas = [chunk.choices[0].delta for chunk in chunks]
         answer = [delta.content for delta in deltas if delta.content]
         reasoning = [text for delta in deltas if (text := delta.reasoning_content or delta.reasoning)]

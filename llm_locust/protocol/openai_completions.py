@@ -13,9 +13,9 @@ import msgspec
 from llm_locust.protocol import body
 from llm_locust.protocol.answer import FIRST_CHOICE, Choice
 from llm_locust.protocol.lenient import as_text
-from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader
+from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader, run_decoder
 from llm_locust.protocol.openai_usage import state_typed
-from llm_locust.protocol.types import ANSWER, Arrival, PromptRequest
+from llm_locust.protocol.types import ANSWER, NOTHING, Arrival, PromptRequest
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -23,7 +23,15 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
+class _TextChoice(msgspec.Struct, gc=False):
+    """A choice that says nothing but text: with anything else it cannot be decoded."""
+
+    text: str
+    finish_reason: None = None
+
+
 _decode = msgspec.json.Decoder(ChoicesChunk[_Choice]).decode
+_decode_run = run_decoder(_TextChoice)
 
 
 class OpenAICompletionsReader(ChoicesReader):
@@ -50,6 +58,20 @@ class OpenAICompletionsReader(ChoicesReader):
         self._answer(text)
         usage = chunk.usage
         self.cumulative_tokens = None if usage is None else state_typed(self._tally, usage)
+        return FIRST_CHOICE[ANSWER]
+
+    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+        """Read plain events at once."""
+        if self._n != 1 or self.server_request_id is None:
+            return NOTHING
+        try:
+            texts = [chunk.choices[0].text for chunk in _decode_run(payloads)]
+        except (ValueError, RecursionError):
+            return NOTHING
+        if len(texts) != count or not all(texts):
+            return NOTHING
+        self._answer("".join(texts))
+        self.cumulative_tokens = None
         return FIRST_CHOICE[ANSWER]
 
     def _take(self, choice: Choice, item: dict[str, Any]) -> int:

@@ -88,27 +88,26 @@ class SSEDecoder:
 
         It is one only if each event's data is one JSON value: who decodes it will see.
         """
-        if not self._at_boundary or not data.startswith(b"data: ") or b"\r" in data:
+        usual = self._at_boundary and data.startswith(b"data: ") and data.endswith(b"\n\n") and b"\r" not in data
+        if not usual:
             return None
         return b"[%s]" % data[6:-2].replace(b"\n\ndata: ", b",")
 
     def blocks(self, data: bytes) -> list[Event | None]:
-        """Take bytes that end with a blank line; return the event of each blank line, None where it ended none.
+        """Take the bytes of one or several reads; return the event of each blank line, None where it ended none.
 
-        There are more than blank lines in ``data`` where the line that the last read left open was ended by one, or
-        where other line ends than LF are mixed in.
+        There may be more or fewer than blank lines in ``data`` where one ends a line that was left open, or where other
+        line ends than LF are mixed in.
         """
-        blocks = data.split(b"\n\n")
-        blocks.pop()
-        plain = self._at_boundary and b"\r" not in data
+        *blocks, rest = data.split(b"\n\n")
+        plain = b"\r" not in data
         events: list[Event | None] = []
         for block in blocks:
-            if plain and block.startswith(b"data: ") and b"\n" not in block:
+            if plain and self._at_boundary and block.startswith(b"data: ") and b"\n" not in block:
                 events.append((b"", block[6:]))
             else:
                 events += self._lines(block + b"\n\n") or [None]
-                plain = self._at_boundary and b"\r" not in data
-        return events
+        return events + self._lines(rest)
 
     def _blocks(self, data: bytes) -> list[Event]:
         """Read the whole events of LF-only bytes that begin at a boundary, then the rest."""

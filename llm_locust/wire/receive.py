@@ -38,8 +38,11 @@ HELD_BYTES = 65536
 _EVENT_END = b"\n\n"
 _CHUNK_END = b"\n\n\r\n"
 """The end of a chunk that ends an event. The last chunk of a body is none: it ends with two CRLF."""
-_CHUNK_HEAD = 6
-"""Bytes of a chunk's head at most, if its size has at most four digits; a longer one only takes the longer way."""
+_BLANK_CHUNK = b"\r\n\n"
+"""How a chunk begins whose first byte is LF."""
+_LF = 0x0A
+_LINES = 4
+"""Line feeds of a chunk that is one event of one line: after its head, two at the event's end, one after it."""
 _first_turns = cycle(range(1, HELD_EVENTS + 1))
 """How many events a response holds at first: streams that began together are not all parsed together."""
 RACE_NS = 1_000_000_000
@@ -215,12 +218,13 @@ class Receiver:
             if held is None or lag_ns < 0 or not buffer.endswith(_CHUNK_END, 0, size):
                 self._parse(data, at_ns, lag_ns)
                 return
-            held += data
             held_at_ns = self._held_at_ns
-            if buffer.find(b"\n", _CHUNK_HEAD, size) == size - 4:
+            if buffer.count(b"\n", 0, size) == _LINES and buffer[0] != _LF:
                 held_at_ns.append(at_ns)
-            else:
-                self._hold_lines(buffer.count(_EVENT_END, 0, size), at_ns, lag_ns)
+            elif not self._hold_lines(buffer, size, at_ns, lag_ns):
+                self._parse(data, at_ns, lag_ns)
+                return
+            held += data
             if len(held_at_ns) >= self._held_most or len(held) >= HELD_BYTES:
                 self._parse_held()
         except Exception as error:
@@ -229,11 +233,21 @@ class Receiver:
             self._finish(End.STOPPED, type(stop).__name__)
             raise
 
-    def _hold_lines(self, events: int, at_ns: int, lag_ns: int) -> None:
-        """Note a held read of several lines. If it ends several events, what it says of their times is known only now."""
+    def _hold_lines(self, buffer: bytes | bytearray, size: int, at_ns: int, lag_ns: int) -> bool:
+        """Note the events of a read of several lines; say whether it may be held.
+
+        Not where the read or a chunk begins with LF: whether that ends a line or an event depends on what came before.
+        Of a read that ends several events it is known only now how long its first byte may have waited; one that is
+        late itself needs no other reason.
+        """
+        if buffer[0] == _LF or buffer.find(_BLANK_CHUNK, 0, size) >= 0:
+            return False
+        events = buffer.count(_EVENT_END, 0, size)
         if events > 1:
-            self._held_bundles.append((len(self._held_at_ns), events, max(lag_ns, looks().unseen_ns())))
+            waited_ns = lag_ns if lag_ns > STEP_NS else max(lag_ns, looks().unseen_ns())
+            self._held_bundles.append((len(self._held_at_ns), events, waited_ns))
         self._held_at_ns.extend([at_ns] * events)
+        return True
 
     def _parse_held(self) -> None:
         """Hand to the sink what the parser makes of the reads that are held."""
@@ -244,6 +258,10 @@ class Receiver:
         body = self._parser.body()
         self._reads += len(at_ns) - sum(events - 1 for _, events, _ in bundles)
         self._received_bytes += len(body)
+        if fault is not None:  # what came before it counts
+            del at_ns[body.count(_EVENT_END) :]
+            bundles = [(first, min(events, len(at_ns) - first), waited_ns) for first, events, waited_ns in bundles
+                       if first < len(at_ns)]  # fmt: skip
         self._sink.on_held(body, at_ns, bundles)
         if fault is not None:
             self._broken(fault)

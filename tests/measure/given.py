@@ -55,6 +55,10 @@ class StatedReader:
         """Nothing is left to read."""
         return NOTHING
 
+    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+        """Nothing is left to read."""
+        return NOTHING
+
     def document(self, body: bytes) -> None:
         """Nothing is left to read."""
 

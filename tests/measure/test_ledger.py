@@ -79,6 +79,22 @@ def test_tokens_belong_to_the_window_and_second_in_which_they_arrived() -> None:
     )
 
 
+def test_arrivals_that_are_not_parsed_yet_are_fetched_for_the_harvest_that_passes_them() -> None:
+    """Only those up to its end: the rest may wait."""
+    run = Run()
+    run.mark(0, "steady")
+    run.open("a", 0)
+    waiting = [100, 900, 1100]
+
+    def catch_up(until_ns: int | None) -> None:
+        while waiting and (until_ns is None or START_NS + waiting[0] * MS <= until_ns):
+            run.token("a", waiting.pop(0))
+
+    run.streams["a"][1].catch_up = catch_up
+    run.harvest(1000)
+    assert (run.per_second("output_tokens"), waiting) == ({0: 2}, [1100])
+
+
 def test_true_count_is_spread_over_the_arrivals_when_it_becomes_known() -> None:
     """Four chunks of ten tokens in all: booked as four at first, as ten at the end, where they arrived."""
     run = Run()
