@@ -1,7 +1,7 @@
-"""The hot path: the bytes of one read become token arrivals on the request's timeline.
+"""The hot path: the bytes of one read, or of several that were held, become token arrivals on the request's timeline.
 
-`StreamSink` is called by the wire in the hub's callback, once per read. It never blocks, logs or formats; what can
-wait (a whole document, the message of an error) waits until the end of the exchange.
+`StreamSink` is called by the wire in the hub's callback. It never blocks, logs or formats; what can wait (a whole
+document, the message of an error) waits until the end of the exchange.
 """
 
 from __future__ import annotations
