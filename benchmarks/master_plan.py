@@ -7,6 +7,7 @@ one holds.
 import os
 
 from llm_locust import LLMUser
+from llm_locust.load.plan import PlanSettings
 from llm_locust.load.stage import NO_WARMUP, Stage
 from llm_locust.load.staged import StagedShape, running_through
 
@@ -25,11 +26,11 @@ class Plan(StagedShape):
 
     min_requests_per_user = 0
 
-    def stages(self, settings):
+    def stages(self, settings: PlanSettings) -> list[Stage]:
         """Give the stages."""
         holds_s = [SHORT_S] * (STAGES - 1) + [WINDOW_S]
-        return running_through(
+        return running_through([
             Stage(label=f"level-{number:02}", users=USERS, hold_s=hold_s, warmup=NO_WARMUP, spawn_rate=USERS,
                   min_requests_per_user=0)
             for number, hold_s in enumerate(holds_s, 1)
-        )  # fmt: skip
+        ])  # fmt: skip

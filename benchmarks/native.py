@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "c"
@@ -53,7 +54,7 @@ def _built(source: str, name: str, extra: tuple[str, ...]) -> Path:
 
 
 if __name__ == "__main__":
-    for build in (truth_server, lambda: truth_server(tls=True), limit_client):
+    for build in (truth_server, partial(truth_server, tls=True), limit_client):
         try:
             print(build())
         except NotBuiltError as why:

@@ -16,7 +16,7 @@ import sys
 import time
 from argparse import Namespace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import gevent
 import numpy as np
@@ -40,7 +40,9 @@ from llm_locust.plugin.issuer import Issuer
 from llm_locust.plugin.listener_errors import ListenerErrors
 from llm_locust.plugin.messages import RunOrder
 from llm_locust.plugin.secrets import Secrets
+from llm_locust.plugin.state import LLM
 from llm_locust.plugin.worker import Worker
+from llm_locust.prompts.source import StagePrompts
 from llm_locust.protocol import get_dialect
 from llm_locust.protocol.types import ANSWER, Usage
 from llm_locust.wire.clock import get_clock
@@ -125,11 +127,16 @@ class State:
         """Take part in a run."""
         self.run_id = order.run_id
         collector = Collector(order.run_id, self.clock.now_ns, self.clock.offset_ns)
-        self.issuer = Issuer(collector, self.clock.now_ns, Group(), lambda _: None)
+        self.issuer = Issuer(collector, self.clock.now_ns, Group(), _no_prompts)
 
     def end_run(self) -> None:
         """The run is over."""
         self.run_id, self.issuer = "", None
+
+
+def _no_prompts(_: object) -> StagePrompts:
+    """Nobody asks for them."""
+    return cast(StagePrompts, None)
 
 
 class User:
@@ -156,7 +163,7 @@ class SimulatedWorker:
         )  # fmt: skip
         setup_distributed_stats_event_listeners(self.environment.events, self.stats)
         self.environment.events.report_to_master.add_listener(self._add_users)
-        Worker(self.environment, self._llm, ListenerErrors()).start()
+        Worker(self.environment, cast(LLM, self._llm), ListenerErrors()).start()
 
     # ---- what the suite asks of a runner ----
 
@@ -271,7 +278,7 @@ class SimulatedWorker:
         asked = AskFacts(output_tokens=self._requests.tokens, input_tokens=1024)
         record, samples = finish_record(self._requests.answer(timeline, start_ns), asked, identity)
         issuer.collector.book(record, samples)
-        self.stats.log_request("POST", name, (record.e2e_ns or 0) / 1e6, self._requests.tokens * BYTES_A_TOKEN)
+        self.stats.log_request("POST", name, round((record.e2e_ns or 0) / 1e6), self._requests.tokens * BYTES_A_TOKEN)
 
 
 def main() -> int:

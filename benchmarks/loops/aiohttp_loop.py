@@ -1,12 +1,13 @@
 """A bare loop on aiohttp: lines, the clock, the JSON of each event; with --raw not even that. No records, no checks."""
 
+import argparse
 import asyncio
 
 import aiohttp
 from common import Times, options
 
 
-async def stream(session, url, given, times):
+async def stream(session: aiohttp.ClientSession, url: str, given: argparse.Namespace, times: Times) -> None:
     """Ask once unmeasured, then `given.requests` times."""
     take = times.read if given.raw else times.line
     for number in range(given.requests + 1):
@@ -16,7 +17,7 @@ async def stream(session, url, given, times):
                 last = take(piece, start, last, number > 0)
 
 
-async def main():
+async def main() -> None:
     """Run all streams at once."""
     given = options()
     times = Times(given)

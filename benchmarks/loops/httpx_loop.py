@@ -1,12 +1,13 @@
 """A bare loop on httpx: lines, the clock, the JSON of each event; with --raw not even that. No records, no checks."""
 
+import argparse
 import asyncio
 
 import httpx
 from common import Times, options
 
 
-async def stream(client, url, given, times):
+async def stream(client: httpx.AsyncClient, url: str, given: argparse.Namespace, times: Times) -> None:
     """Ask once unmeasured, then `given.requests` times."""
     for number in range(given.requests + 1):
         start, last = times.start(number > 0), 0
@@ -19,7 +20,7 @@ async def stream(client, url, given, times):
                     last = times.line(line.encode(), start, last, number > 0)
 
 
-async def main():
+async def main() -> None:
     """Run all streams at once."""
     given = options()
     times = Times(given)

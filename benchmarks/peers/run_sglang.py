@@ -6,6 +6,8 @@ Importing `sglang` the usual way brings torch and CUDA. The benchmark itself nee
 tokenizer's loader; both are given here, and the packages' own `__init__` files are left out.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.machinery
 import runpy
@@ -14,12 +16,13 @@ import sysconfig
 import types
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(sysconfig.get_paths()["purelib"]) / "sglang"
 SERVING = "sglang.benchmark.serving"
 
 
-def stand_in(name, folder=None, **names):
+def stand_in(name: str, folder: Path | None = None, **names: object) -> None:
     """Put a module in place of a package's own."""
     module = types.ModuleType(name)
     module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=folder is not None)
@@ -32,7 +35,7 @@ def stand_in(name, folder=None, **names):
         setattr(sys.modules[parent], last, module)
 
 
-def load_tokenizer(folder, **_):
+def load_tokenizer(folder: str, **_: object) -> Any:
     """Load a tokenizer from a folder, as the engine would."""
     from transformers import AutoTokenizer
 
