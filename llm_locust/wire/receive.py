@@ -8,8 +8,6 @@ exchange's end and wakes the greenlet.
 from __future__ import annotations
 
 import ssl
-from array import array
-from itertools import cycle
 from time import monotonic_ns, time_ns
 from typing import Any
 
@@ -18,13 +16,14 @@ from gevent.event import Event
 
 from llm_locust.wire.clock import ANCILLARY_BYTES, STEP_NS, get_clock, unpack_stamp
 from llm_locust.wire.connection import Connection
+from llm_locust.wire.held import EVENT_END, HeldReads, before_fault
 from llm_locust.wire.http import ContentError, Inflater, ResponseParser, inflater
 from llm_locust.wire.limits import LimitTimer
 from llm_locust.wire.looks import looks
 from llm_locust.wire.send import Sender
 from llm_locust.wire.tls import tls_failure
 from llm_locust.wire.turn import turnstile
-from llm_locust.wire.types import USER_TIME, Bundle, End, Exchange, Limits, Sink
+from llm_locust.wire.types import USER_TIME, End, Exchange, Limits, Sink
 
 _BUFFER = bytearray(65536)
 _READ = memoryview(_BUFFER)
@@ -32,19 +31,6 @@ _INTO = (_READ,)
 """Where every read of the process lands first: a copy of what came takes less memory and time than a piece of 64 KB
 that is shrunk to it (6.0 instead of 7.4 µs a read).
 """
-HELD_EVENTS = 32
-HELD_BYTES = 65536
-"""How many events, or bytes, are parsed together at most: some 0.1 ms of work."""
-_EVENT_END = b"\n\n"
-_CHUNK_END = b"\n\n\r\n"
-"""The end of a chunk that ends an event. The last chunk of a body is none: it ends with two CRLF."""
-_BLANK_CHUNK = b"\r\n\n"
-"""How a chunk begins whose first byte is LF."""
-_LF = 0x0A
-_LINES = 4
-"""Line feeds of a chunk that is one event of one line: after its head, two at the event's end, one after it."""
-_first_turns = cycle(range(1, HELD_EVENTS + 1))
-"""How many events a response holds at first: streams that began together are not all parsed together."""
 RACE_NS = 1_000_000_000
 """How long after the start a kept connection's end can be the race with the server's idle close."""
 
@@ -58,8 +44,7 @@ class Receiver:
     request, which is a cut. The exchange says ``resent``, and its start stays that of the first try.
 
     A read that ends an event is stamped and held; what is held is parsed together, some events later or when somebody
-    must know (``catch_up``). Of 400 streams that take turns nothing stays in a core's caches: parsed one by one, a
-    token costs four times what it costs after another one of its stream.
+    must know (``catch_up``).
     """
 
     __slots__ = (
@@ -70,9 +55,6 @@ class Receiver:
         "_exchange",
         "_head_handed",
         "_held",
-        "_held_at_ns",
-        "_held_bundles",
-        "_held_most",
         "_inflater",
         "_kernel",
         "_limit",
@@ -105,10 +87,7 @@ class Receiver:
         self._exchange = exchange
         self._limit = LimitTimer(limits, exchange, sink, self._look_again, self._finish)
         self._reads = self._received_bytes = self._unstamped_reads = 0
-        self._held: bytearray | None = None  # None: each read is parsed at once
-        self._held_at_ns = array("q")  # of each event
-        self._held_bundles: list[Bundle] = []
-        self._held_most = next(_first_turns)
+        self._held: HeldReads | None = None  # None: each read is parsed at once
         self._stale = False
         self._ended = Event()
 
@@ -154,10 +133,10 @@ class Receiver:
 
     def catch_up(self, until_ns: int | None = None) -> None:
         """Parse what is held if some of it came up to an instant. Never raises; later than the end it does nothing."""
-        at_ns = self._held_at_ns
-        if at_ns and (until_ns is None or at_ns[0] <= until_ns):
+        held = self._held
+        if held is not None and held.at_ns and (until_ns is None or held.at_ns[0] <= until_ns):
             try:
-                self._parse_held()
+                self._parse_held(held)
             except Exception as error:
                 self._finish(End.SINK_ERROR, _named(error))
 
@@ -207,68 +186,38 @@ class Receiver:
                 self.catch_up()
                 self._end_of_stream(now_ns)
                 return
-            data: Any
-            buffer: Any
-            if self._tls is None:
-                data, buffer = _READ[:size], _BUFFER
-            else:
-                data = buffer = self._decrypted(size)
-                size = len(data)
+            buffer: bytes | bytearray = _BUFFER
+            if self._tls is not None:
+                buffer = self._decrypted(size)
+                size = len(buffer)
             held = self._held
-            if held is None or lag_ns < 0 or not buffer.endswith(_CHUNK_END, 0, size):
-                self._parse(data, at_ns, lag_ns)
-                return
-            held_at_ns = self._held_at_ns
-            if buffer.count(b"\n", 0, size) == _LINES and buffer[0] != _LF:
-                held_at_ns.append(at_ns)
-            elif not self._hold_lines(buffer, size, at_ns, lag_ns):
-                self._parse(data, at_ns, lag_ns)
-                return
-            held += data
-            if len(held_at_ns) >= self._held_most or len(held) >= HELD_BYTES:
-                self._parse_held()
+            if held is None or lag_ns < 0 or not held.add(buffer, size, at_ns, lag_ns):
+                self._parse(buffer[:size], at_ns, lag_ns)
+            elif held.full:
+                self._parse_held(held)
         except Exception as error:
             self._finish(End.SINK_ERROR, _named(error))
         except BaseException as stop:  # Ctrl-C arrives in whatever code is running: the hub passes it on
             self._finish(End.STOPPED, type(stop).__name__)
             raise
 
-    def _hold_lines(self, buffer: bytes | bytearray, size: int, at_ns: int, lag_ns: int) -> bool:
-        """Note the events of a read of several lines; say whether it may be held.
-
-        Not where the read or a chunk begins with LF: whether that ends a line or an event depends on what came before.
-        Of a read that ends several events it is known only now how long its first byte may have waited; one that is
-        late itself needs no other reason.
-        """
-        if buffer[0] == _LF or buffer.find(_BLANK_CHUNK, 0, size) >= 0:
-            return False
-        events = buffer.count(_EVENT_END, 0, size)
-        if events > 1:
-            waited_ns = lag_ns if lag_ns > STEP_NS else max(lag_ns, looks().unseen_ns())
-            self._held_bundles.append((len(self._held_at_ns), events, waited_ns))
-        self._held_at_ns.extend([at_ns] * events)
-        return True
-
-    def _parse_held(self) -> None:
+    def _parse_held(self, held: HeldReads) -> None:
         """Hand to the sink what the parser makes of the reads that are held."""
-        held, at_ns, bundles = self._held, self._held_at_ns, self._held_bundles
-        self._held, self._held_at_ns, self._held_bundles = bytearray(), array("q"), []
-        self._held_most = HELD_EVENTS
-        fault = self._feed(held)
+        taken = held.take()
+        fault = self._feed(taken.raw)
         body = self._parser.body()
+        if fault is not None:  # what came before it counts
+            taken = before_fault(taken, body.count(EVENT_END))
+        _, at_ns, bundles = taken
         self._reads += len(at_ns) - sum(events - 1 for _, events, _ in bundles)
         self._received_bytes += len(body)
-        if fault is not None:  # what came before it counts
-            del at_ns[body.count(_EVENT_END) :]
-            bundles = [(first, min(events, len(at_ns) - first), waited_ns) for first, events, waited_ns in bundles
-                       if first < len(at_ns)]  # fmt: skip
         self._sink.on_held(body, at_ns, bundles)
         if fault is not None:
             self._broken(fault)
         elif self._parser.done:
             self._complete(at_ns[-1])
 
-    def _parse(self, data: Any, at_ns: int, lag_ns: int) -> None:
+    def _parse(self, data: bytes | bytearray, at_ns: int, lag_ns: int) -> None:
         """Hand to the sink what the parser makes of one read; what came before a fault counts."""
         self.catch_up()
         fault = self._feed(data) if data else None
@@ -277,7 +226,7 @@ class Receiver:
         if fault is not None:
             self._broken(fault)
 
-    def _feed(self, data: Any) -> Exception | None:
+    def _feed(self, data: bytes | bytearray) -> Exception | None:
         try:
             self._parser.feed(data)
         except Exception as fault:
@@ -318,7 +267,7 @@ class Receiver:
             return False
         self._sink.on_head(parser.status, parser.headers, at_ns)
         if parser.chunked and self._inflater is None and self._sink.may_hold(self.catch_up):
-            self._held = bytearray()
+            self._held = HeldReads()
         return True
 
     def _inflate(self, body: bytes) -> bytes:

@@ -16,13 +16,18 @@ from llm_locust.load.stream import StreamSink
 from llm_locust.measure.judge import AskFacts
 from llm_locust.measure.timeline import Timeline
 from llm_locust.protocol import get_dialect
+from llm_locust.wire import held as held_reads
 from llm_locust.wire import receive
 from llm_locust.wire.clock import get_clock
-from llm_locust.wire.receive import HELD_EVENTS, Receiver
+from llm_locust.wire.held import MOST_EVENTS
+from llm_locust.wire.receive import Receiver
+from llm_locust.wire.tls import TLSOptions
+from llm_locust.wire.transport import WireTransport
 from llm_locust.wire.types import End, Exchange, Limits
 from tests.cases.expected import EXPECTED
 from tests.cases.streams import STREAMS
 from tests.wire.scripted import FIN, HEAD, LAST, RST, ScriptedServer, ask, chunk, played, user
+from tests.wire.test_tls import tls_server
 
 MS = 1_000_000
 FIRST = b'data: {"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'
@@ -102,7 +107,7 @@ def heard(
     clock = get_clock()
     line = Line(list(reads), [(place + 1) * 50 * MS for place in range(len(reads))], list(lags_ns))
     monkeypatch.setattr(clock, "source", "kernel")
-    monkeypatch.setattr(receive, "_first_turns", iter([turn]))
+    monkeypatch.setattr(held_reads, "_first_turns", iter([turn]))
     monkeypatch.setattr(receive, "time_ns", lambda: line.now_ns + clock.offset_ns)
     monkeypatch.setattr(receive, "monotonic_ns", lambda: line.now_ns)
     exchange = Exchange(start_ns=1)
@@ -163,7 +168,7 @@ def _events(body: bytes) -> list[bytes]:
     return [event + b"\n\n" for event in body.removesuffix(b"\n\n").split(b"\n\n")]
 
 
-@given(bunches=st.lists(st.integers(1, 4), min_size=1, max_size=90), turn=st.integers(1, HELD_EVENTS))
+@given(bunches=st.lists(st.integers(1, 4), min_size=1, max_size=90), turn=st.integers(1, MOST_EVENTS))
 @example(bunches=[1] * 90, turn=7)
 @settings(max_examples=40, deadline=None)
 def test_long_streams_lose_nothing_between_two_parsings(bunches: list[int], turn: int) -> None:
@@ -196,7 +201,7 @@ def test_times_are_bounds_where_it_is_not_known_which_read_ended_an_event(reads:
     reads = [HEAD + chunk(FIRST), chunk(token("a")), *reads, chunk(b"data: [DONE]\n\n") + LAST]
     with pytest.MonkeyPatch.context() as monkeypatch:
         sink = sink_of()
-        heard(monkeypatch, sink, reads, [1000] * len(reads), HELD_EVENTS)
+        heard(monkeypatch, sink, reads, [1000] * len(reads), MOST_EVENTS)
     assert (sink.reader.text, len(sink.timeline), sink.timeline.late_events) == ("abc", 3, late)
 
 
@@ -263,6 +268,16 @@ def test_a_user_that_is_stopped_leaves_what_came() -> None:
         gevent.sleep(0.2)
         stream.kill()
     assert len(sink.timeline) == 12
+
+
+@pytest.mark.linux
+def test_reads_under_tls_are_held_and_keep_their_stamps() -> None:
+    sink, transport = sink_of(), WireTransport(TLSOptions(verify=False))
+    script = [(0, HEAD + chunk(FIRST)), *TOKENS, (140, LAST)]
+    with ScriptedServer([script], tls=tls_server()) as server, user(transport) as client:
+        exchange = ask(client, server.url, sink)
+    assert (exchange.end, len(sink.timeline), exchange.reads, exchange.stamped_reads) == (End.COMPLETE, 12, 13, 13)
+    assert 8 < (sink.timeline.analyse().gaps_ns / 1e6).mean() < 12
 
 
 def test_sink_that_raises_over_held_reads_ends_the_exchange() -> None:

@@ -1,0 +1,95 @@
+"""Reads of an event stream that wait to be parsed together, with the instant of each event.
+
+Of 400 streams that take turns nothing stays in a core's caches: parsed one by one, a token costs four times what it
+costs after another one of its stream. What a read says of times does not wait: it is noted as the read is taken.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import cycle
+from typing import NamedTuple
+
+from llm_locust.wire.clock import STEP_NS
+from llm_locust.wire.looks import looks
+from llm_locust.wire.types import Bundle
+
+MOST_EVENTS = 32
+MOST_BYTES = 65536
+"""How many events, or bytes, are parsed together: some 0.1 ms of work."""
+EVENT_END = b"\n\n"
+_CHUNK_END = b"\n\n\r\n"
+"""The end of a chunk that ends an event. The last chunk of a body is none: it ends with two CRLF."""
+_BLANK_CHUNK = b"\r\n\n"
+"""How a chunk begins whose first byte is LF."""
+_LF = 0x0A
+_LINES = 4
+"""Line feeds of a chunk that is one event of one line: after its head, two at the event's end, one after it."""
+_first_turns = cycle(range(1, MOST_EVENTS + 1))
+"""How many events a response holds at first: streams that began together are not all parsed together."""
+
+
+class Taken(NamedTuple):
+    """What was held: the bytes as they came (chunks of HTTP), an instant for each event, reads of several events."""
+
+    raw: bytearray
+    at_ns: array[int]
+    bundles: list[Bundle]
+
+
+class HeldReads:
+    """The held reads of one response. ``full``: they should be taken now."""
+
+    __slots__ = ("_bundles", "_most", "_raw", "at_ns", "full")
+
+    def __init__(self) -> None:
+        self._most = next(_first_turns)
+        self._raw = bytearray()
+        self.at_ns = array("q")
+        self._bundles: list[Bundle] = []
+        self.full = False
+
+    def add(self, buffer: bytes | bytearray, size: int, at_ns: int, lag_ns: int) -> bool:
+        """Hold the read at the beginning of ``buffer`` if it ends an event, and say so. The hot path."""
+        if not buffer.endswith(_CHUNK_END, 0, size):
+            return False
+        stamps = self.at_ns
+        if buffer.count(b"\n", 0, size) == _LINES and buffer[0] != _LF:
+            stamps.append(at_ns)
+        elif not self._add_lines(buffer, size, at_ns, lag_ns):
+            return False
+        raw = self._raw
+        raw += memoryview(buffer)[:size]
+        if len(stamps) >= self._most or len(raw) >= MOST_BYTES:
+            self.full = True
+        return True
+
+    def take(self) -> Taken:
+        """Return what is held; from here on nothing is."""
+        taken = Taken(self._raw, self.at_ns, self._bundles)
+        self._raw, self.at_ns, self._bundles = bytearray(), array("q"), []
+        self._most = MOST_EVENTS
+        self.full = False
+        return taken
+
+    def _add_lines(self, buffer: bytes | bytearray, size: int, at_ns: int, lag_ns: int) -> bool:
+        """Note the events of a read of several lines; say whether it may be held.
+
+        Not where the read or a chunk begins with LF: whether that ends a line or an event depends on what came before.
+        Of a read that ends several events it is known only now how long its first byte may have waited; one that is
+        late itself needs no other reason.
+        """
+        if buffer[0] == _LF or buffer.find(_BLANK_CHUNK, 0, size) >= 0:
+            return False
+        events = buffer.count(EVENT_END, 0, size)
+        if events > 1:
+            waited_ns = lag_ns if lag_ns > STEP_NS else max(lag_ns, looks().unseen_ns())
+            self._bundles.append((len(self.at_ns), events, waited_ns))
+        self.at_ns.extend([at_ns] * events)
+        return True
+
+
+def before_fault(taken: Taken, events: int) -> Taken:
+    """Return what was held up to so many events: after them the bytes are no HTTP. One instant stays in any case."""
+    bundles = [(first, min(count, events - first), waited_ns) for first, count, waited_ns in taken.bundles]
+    return Taken(taken.raw, taken.at_ns[:events] or taken.at_ns[-1:], [bundle for bundle in bundles if bundle[1] > 0])
