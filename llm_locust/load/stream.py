@@ -87,15 +87,15 @@ class StreamSink:
         self.timeline.catch_up = catch_up
         return True
 
-    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle], until_ns: int) -> None:
         """Take the reads that were held: at once where all bear the same, as the tokens of a text mostly do."""
         decoder, timeline = self._decoder, self.timeline
         assert isinstance(decoder, SSEDecoder)
         payloads = decoder.array(body)
         same = NOTHING if payloads is None else self.reader.run(payloads, len(at_ns))
         events = [] if same else decoder.blocks(body)
-        if not same and len(events) != len(at_ns):  # whose instant is whose is not known: all came by the last one
-            at_ns = at_ns[-1:] * len(events)
+        if not same and len(events) != len(at_ns):  # whose instant is whose is not known
+            at_ns = array("q", [until_ns]) * len(events)
             bundles = [(0, len(events), _UNKNOWN_NS)]
         for start, end, lag_ns in _parts(len(at_ns), bundles):
             if same:
@@ -146,10 +146,10 @@ class RawSink(StreamSink):
         self.raw += data[: MAX_BODY_BYTES - len(self.raw)]
         super().on_read(data, at_ns, lag_ns)
 
-    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle], until_ns: int) -> None:
         """Keep the reads' bytes, then take them."""
         self.raw += body[: MAX_BODY_BYTES - len(self.raw)]
-        super().on_held(body, at_ns, bundles)
+        super().on_held(body, at_ns, bundles, until_ns)
 
 
 def _parts(count: int, bundles: Sequence[Bundle]) -> Iterator[tuple[int, int, int | None]]:

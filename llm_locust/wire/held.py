@@ -22,7 +22,7 @@ _CHUNK_END = b"\n\n\r\n"
 """The end of a chunk that ends an event. The last chunk of a body is none: it ends with two CRLF."""
 _BLANK_CHUNK = b"\r\n\n"
 """How a chunk begins whose first byte is LF."""
-_LF = 0x0A
+_LF, _CR = 0x0A, 0x0D
 _LINES = 4
 """Line feeds of a chunk that is one event of one line: after its head, two at the event's end, one after it."""
 _first_turns = cycle(range(1, MOST_EVENTS + 1))
@@ -54,7 +54,7 @@ class HeldReads:
         if not buffer.endswith(_CHUNK_END, 0, size):
             return False
         stamps = self.at_ns
-        if buffer.count(b"\n", 0, size) == _LINES and buffer[0] != _LF:
+        if buffer.count(b"\n", 0, size) == _LINES and buffer[0] > _CR:
             stamps.append(at_ns)
         elif not self._add_lines(buffer, size, at_ns, lag_ns):
             return False
@@ -90,6 +90,6 @@ class HeldReads:
 
 
 def before_fault(taken: Taken, events: int) -> Taken:
-    """Return what was held up to so many events: after them the bytes are no HTTP. One instant stays in any case."""
+    """Return what was held up to so many events: after them the bytes are no HTTP."""
     bundles = [(first, min(count, events - first), waited_ns) for first, count, waited_ns in taken.bundles]
-    return Taken(taken.raw, taken.at_ns[:events] or taken.at_ns[-1:], [bundle for bundle in bundles if bundle[1] > 0])
+    return Taken(taken.raw, taken.at_ns[:events], [bundle for bundle in bundles if bundle[1] > 0])

@@ -202,20 +202,22 @@ class Receiver:
             raise
 
     def _parse_held(self, held: HeldReads) -> None:
-        """Hand to the sink what the parser makes of the reads that are held."""
+        """Hand to the sink what the parser makes of the reads that are held; what came before a fault counts."""
         taken = held.take()
+        until_ns = taken.at_ns[-1]
         fault = self._feed(taken.raw)
         body = self._parser.body()
-        if fault is not None:  # what came before it counts
-            taken = before_fault(taken, body.count(EVENT_END))
-        _, at_ns, bundles = taken
-        self._reads += len(at_ns) - sum(events - 1 for _, events, _ in bundles)
+        whole = taken if fault is None else before_fault(taken, body.count(EVENT_END))
+        self._reads += len(whole.at_ns) - sum(events - 1 for _, events, _ in whole.bundles)
         self._received_bytes += len(body)
-        self._sink.on_held(body, at_ns, bundles)
+        self._sink.on_held(body, whole.at_ns, whole.bundles, until_ns)
+        if self._parser.done:
+            self._complete(until_ns)
         if fault is not None:
+            ended = self._exchange.end is not None
             self._broken(fault)
-        elif self._parser.done:
-            self._complete(at_ns[-1])
+            if not ended and self._exchange.end is not None:  # by the first read that could not be parsed
+                self._exchange.end_ns = taken.at_ns[min(len(whole.at_ns), len(taken.at_ns) - 1)]
 
     def _parse(self, data: bytes | bytearray, at_ns: int, lag_ns: int) -> None:
         """Hand to the sink what the parser makes of one read; what came before a fault counts."""
@@ -230,7 +232,7 @@ class Receiver:
         try:
             self._parser.feed(data)
         except Exception as fault:
-            return fault
+            return fault.with_traceback(None)  # it would hold the frame that holds it
         return None
 
     def _take(self, at_ns: int, lag_ns: int) -> None:

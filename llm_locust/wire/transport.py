@@ -181,7 +181,7 @@ class _Body:
         """Nothing is held: any byte counts."""
         return False
 
-    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle], until_ns: int) -> None:
         """Nothing comes here."""
 
 

@@ -63,11 +63,11 @@ class Sink(Protocol):
         """
         ...
 
-    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle], until_ns: int) -> None:
         """Take the body bytes of the reads that were held, with one instant for each blank line that they ended.
 
-        Where the body does not hold as many (it is no HTTP from somewhere on, or its chunks hid a blank line), the
-        instants are bounds.
+        Where the body does not end as many events (line ends of several kinds), all that is known is that everything
+        had come by ``until_ns``.
         """
         ...
 

@@ -57,7 +57,7 @@ class Sink:
     def may_hold(self, catch_up: Callable[[int | None], object]) -> bool:
         return False
 
-    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle]) -> None:
+    def on_held(self, body: bytes, at_ns: array[int], bundles: Sequence[Bundle], until_ns: int) -> None:
         raise AssertionError("nothing was to be held")
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -203,6 +204,49 @@ def test_times_are_bounds_where_it_is_not_known_which_read_ended_an_event(reads:
         sink = sink_of()
         heard(monkeypatch, sink, reads, [1000] * len(reads), MOST_EVENTS)
     assert (sink.reader.text, len(sink.timeline), sink.timeline.late_events) == ("abc", 3, late)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [b"garbage\n\n\r\n", b"garbage", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\n\n\r\n"],
+    ids=["held", "not held", "a response nobody asked for"],
+)
+def test_bytes_after_the_end_do_not_keep_a_response_from_ending(rest: bytes) -> None:
+    """They only spoil the connection."""
+    reads = [HEAD + chunk(FIRST), chunk(token("a")), chunk(token("b")) + chunk(b"data: [DONE]\n\n") + LAST + rest]
+    for given_reads in (reads, [*reads[:2], chunk(token("b")), LAST + rest]):
+        both_ways("openai-chat", given_reads, [1000] * len(given_reads), MOST_EVENTS)
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            assert End.COMPLETE in heard(monkeypatch, sink_of(), given_reads, [1000] * len(given_reads), MOST_EVENTS)
+
+
+def test_bounds_before_a_fault_are_no_earlier_than_what_they_bound() -> None:
+    """Which read ended the events before the fault is not known here; the last one that was held came after all."""
+    open_line = token("a")[:-1]
+    head = b"%x\r\n%s" % (len(open_line), open_line)
+    reads = [HEAD + chunk(FIRST), head[:-8], head[-8:] + b"\r\n1\r\n\n\r\n", chunk(token("b")), b"zz\r\n\n\n\r\n"]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        sink = sink_of()
+        told = heard(monkeypatch, sink, reads, [1000] * len(reads), MOST_EVENTS)
+    at_ns = sink.timeline.instants(0).tolist()
+    assert (sink.reader.text, End.PROTOCOL_ERROR in told) == ("ab", True)
+    exact = at_ns == [150 * MS, 200 * MS]
+    assert exact or (sink.timeline.late_events == 2 and at_ns[0] >= 150 * MS and at_ns[1] >= 200 * MS)
+
+
+def test_a_response_that_is_no_http_leaves_nothing_for_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for fault in (b"no chunk\r\n", b"no chunk\n\n\r\n"):
+            _, sink = streamed(*TOKENS, (140, fault), (180, chunk(token("y"))), (200, FIN))
+            sink.timeline.catch_up = None  # as whoever flies the request does
+            del sink
+        gevent.sleep(0.01)
+        left = [thing for thing in gc.get_objects() if isinstance(thing, Receiver | Timeline)]
+    finally:
+        gc.enable()
+    assert left == []
 
 
 def streamed(*script: tuple[float, bytes], limits: Limits | None = None) -> tuple[Exchange, StreamSink]:
