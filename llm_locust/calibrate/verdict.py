@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llm_locust.plugin.validity import CPU_MOST_PERCENT, LATE_TOKENS_MOST
+
 ERROR_MOST_MS = 1.0
-LATE_TOKENS_MOST = 0.01
 BUSY_CPU_RATIO = 0.80
 """A core that is so busy over a level has had moments without any rest: ends and starts come together."""
-FULL_CPU_RATIO = 0.92
-"""Beyond, a level that is not carried needs no other explanation."""
+FULL_CPU_RATIO = CPU_MOST_PERCENT / 100
+"""Beyond, a run would be SUSPECT, and a level that is not carried needs no other explanation."""
 STOLEN_MOST_RATIO = 0.10
 PRECISION = 1.15
 """The level above that is not carried lies at most so far beyond the one that is."""
@@ -45,11 +46,13 @@ class Level:
             found.append(f"error p99 {self.error_p99_ms:.2f} ms")
         if self.late_tokens_ratio > LATE_TOKENS_MOST:
             found.append(f"{self.late_tokens_ratio:.1%} of the tokens in late reads")
+        if self.cpu_ratio > FULL_CPU_RATIO:
+            found.append(f"a core busy to more than {FULL_CPU_RATIO:.0%}")
         return tuple(found)
 
     @property
     def carried(self) -> bool:
-        """Whether the worker timed this level rightly."""
+        """Whether the worker timed this level rightly, and had rest."""
         return not self.faults
 
     @property
