@@ -23,6 +23,7 @@ from llm_locust.outputs.summary import FailureBook, summary_document
 from llm_locust.outputs.timeline_csv import TIMELINE_HEADER, TimelineRow, timeline_line
 
 __all__ = [
+    "REPORT",
     "Outputs",
     "Picture",
     "Progress",
@@ -34,6 +35,9 @@ __all__ = [
     "WorkerFacts",
     "make_run_directory",
 ]
+
+REPORT = "report.html"
+"""The report's name in a run's directory. What makes it (`outputs.report`) loads pandas: a running test does not."""
 
 
 class Outputs:

@@ -18,6 +18,7 @@ import pandas as pd
 from pandas.errors import EmptyDataError
 
 from llm_locust.measure.metrics import METRICS
+from llm_locust.outputs import REPORT
 from llm_locust.outputs.appendfile import replace_file
 from llm_locust.outputs.live import LiveHistory, WorkerNow
 from llm_locust.outputs.readers import read_timeline
@@ -28,7 +29,6 @@ from llm_locust.outputs.report_verdict import verdict_sentence
 from llm_locust.outputs.text import json_document
 from llm_locust.outputs.timeline_csv import TIMELINE_COLUMNS
 
-REPORT = "report.html"
 TEMPLATE = Path(__file__).parent.parent / "webui" / REPORT
 PLACEHOLDER = "{{LLM_LOCUST_RUN}}"
 

@@ -17,8 +17,7 @@ from locust import log as locust_log
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, MasterRunner
 
 from llm_locust.load.staged import StagedShape
-from llm_locust.outputs import Picture, RunState
-from llm_locust.outputs.report import REPORT
+from llm_locust.outputs import REPORT, Picture, RunState
 
 from . import view
 from .drain import cause_of_stop, limit_of

@@ -26,6 +26,15 @@ def test_import_is_light_outside_locust() -> None:
     assert run_python(code) == "[]"
 
 
+def test_a_worker_loads_nothing_that_only_some_files_need() -> None:
+    """pandas alone is 35 MB and half a second in each process of a run."""
+    code = (
+        "import gevent.monkey; gevent.monkey.patch_all(); import sys, locust, llm_locust.plugin.listeners; "
+        "print(sorted({'pandas', 'tokenizers', 'tiktoken', 'matplotlib', 'xlsxwriter'} & set(sys.modules)))"
+    )
+    assert run_python(code) == "[]"
+
+
 def test_import_makes_nothing_that_a_fork_would_share() -> None:
     """`--processes` forks after the imports: no socket, TLS context, client or greenlet is made by them."""
     code = """
