@@ -86,7 +86,7 @@ int main(int count, char **words)
         "{\"model\":\"deepseek-r1\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"stream\":true,"
         "\"max_tokens\":%d}", tokens);
     int request_bytes = snprintf(request, sizeof request,
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Stamp: 1\r\nContent-Type: application/json\r\n"
         "Content-Length: %d\r\n\r\n%s", body_bytes, body);
     sharpen_timers();
     int64_t offset = wall_offset_ns(), began_ns = 0;

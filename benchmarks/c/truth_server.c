@@ -2,8 +2,9 @@
  * A server whose times are known: what a load generator reports is compared with what this one sent.
  *
  * One thread, one epoll. POST /v1/chat/completions is answered by an OpenAI chat stream: the first token --ttft-ms after the request
- * reached the kernel, then one every --gap-us, each a chunk and a segment of its own, with the instant of its sending
- * (CLOCK_MONOTONIC, read just before the system call) in "t". As many tokens as max_tokens or
+ * reached the kernel, then one every --gap-us, each a chunk and a segment of its own. A request with the header X-Stamp gets
+ * the instant of each token's sending (CLOCK_MONOTONIC, read just before the system call) in "t"; to others "t" is when the
+ * request came: their tokens differ in the text alone, as those of real servers do. As many tokens as max_tokens or
  * max_completion_tokens asks for, else --tokens. GET /v1/models names one model; other paths are not found. With --cert and --key it speaks TLS
  * (when built with WITH_TLS). On SIGTERM it writes --truth: one JSON line a request with request_id (the client's
  * X-Request-Id), arrival_ns and token_send_ns.
@@ -34,6 +35,7 @@ typedef struct answer {
     int64_t arrival_ns;
     int tokens, sent;
     int64_t *send_ns;
+    bool stamps;
     struct answer *next;
 } answer;
 
@@ -198,6 +200,7 @@ static void begin_answer(stream *s)
     const char *id = strcasestr(s->head, "x-request-id:");
     if (id)
         sscanf(id + 13, " %63[^\r\n]", told->request_id);
+    told->stamps = strcasestr(s->head, "\r\nx-stamp:");
     told->arrival_ns = s->arrival_ns;
     told->tokens = s->wanted_tokens;
     told->send_ns = calloc(told->tokens, sizeof *told->send_ns);
@@ -226,7 +229,7 @@ static int write_event(stream *s, char *text, size_t size)
             "data: {\"id\":\"chatcmpl-%016x\",\"object\":\"chat.completion.chunk\",\"created\":1764500000,"
             "\"model\":\"deepseek-r1\",\"t\":%" PRId64 ",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" tok%d\"},"
             "\"logprobs\":null,\"finish_reason\":%s}]}\n\n",
-            s->fd, at_ns, s->step, last ? "\"length\"" : "null");
+            s->fd, told->stamps ? at_ns : told->arrival_ns, s->step, last ? "\"length\"" : "null");
     }
     if (s->step == told->tokens)
         return snprintf(text, size,

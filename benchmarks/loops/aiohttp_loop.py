@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 import aiohttp
-from common import Times, options
+from common import HEADERS, Times, options
 
 
 async def stream(session: aiohttp.ClientSession, url: str, given: argparse.Namespace, times: Times) -> None:
@@ -12,7 +12,7 @@ async def stream(session: aiohttp.ClientSession, url: str, given: argparse.Names
     take = times.read if given.raw else times.line
     for number in range(given.requests + 1):
         start, last = times.start(number > 0), 0
-        async with session.post(url, json=times.body) as response:
+        async with session.post(url, json=times.body, headers=HEADERS) as response:
             async for piece in response.content.iter_any() if given.raw else response.content:
                 last = take(piece, start, last, number > 0)
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 SENT = re.compile(rb'"t":(\d+)')
+HEADERS = {"X-Stamp": "1"}
+"""Asks for the instant of its sending in each token."""
 
 
 def options() -> argparse.Namespace:

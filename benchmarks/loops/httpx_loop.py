@@ -4,14 +4,14 @@ import argparse
 import asyncio
 
 import httpx
-from common import Times, options
+from common import HEADERS, Times, options
 
 
 async def stream(client: httpx.AsyncClient, url: str, given: argparse.Namespace, times: Times) -> None:
     """Ask once unmeasured, then `given.requests` times."""
     for number in range(given.requests + 1):
         start, last = times.start(number > 0), 0
-        async with client.stream("POST", url, json=times.body) as response:
+        async with client.stream("POST", url, json=times.body, headers=HEADERS) as response:
             if given.raw:
                 async for data in response.aiter_raw():
                     last = times.read(data, start, last, number > 0)

@@ -91,8 +91,8 @@ class StreamSink:
         """Take the reads that were held: at once where all bear the same, as the tokens of a text mostly do."""
         decoder, timeline = self._decoder, self.timeline
         assert isinstance(decoder, SSEDecoder)
-        payloads = decoder.array(body)
-        same = NOTHING if payloads is None else self.reader.run(payloads, len(at_ns))
+        plain = decoder.joined(body)
+        same = NOTHING if plain is None else self.reader.run(plain, len(at_ns))
         events = [] if same else decoder.blocks(body)
         if not same and len(events) != len(at_ns):  # whose instant is whose is not known
             at_ns = array("q", [until_ns]) * len(events)

@@ -116,8 +116,8 @@ class AnswerReader(ABC):
         self._note_error(stated_error(value, event_type))
         return self._read(value, event_type)
 
-    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
-        """Read the data of ``count`` events, given as a JSON array, if all bear the same arrivals and say nothing else.
+    def run(self, events: bytes, count: int) -> tuple[Arrival, ...]:
+        """Read the data of ``count`` events, joined by SEPARATOR, if all bear the same arrivals and say nothing else.
 
         Return those arrivals; NOTHING, and nothing read, where that is not so or where a dialect cannot tell.
         """

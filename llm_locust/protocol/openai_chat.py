@@ -16,6 +16,7 @@ from llm_locust.protocol.answer import FIRST_CHOICE, Choice
 from llm_locust.protocol.lenient import as_arguments, as_mapping, as_mappings, as_text
 from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader, run_decoder
 from llm_locust.protocol.openai_usage import state_typed
+from llm_locust.protocol.runs import RunReader
 from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, REFUSAL, Arrival, PromptRequest
 
 
@@ -57,15 +58,28 @@ class _TextChoice(msgspec.Struct, gc=False):
 _decode_run = run_decoder(_TextChoice)
 
 
+def _plain_texts(lines: bytes) -> tuple[int, list[str]]:
+    """Decode events that say nothing but text of one channel, as `RunReader` has it."""
+    deltas = [chunk.choices[0].delta for chunk in _decode_run(lines)]
+    answer = [delta.content for delta in deltas if delta.content]
+    reasoning = [text for delta in deltas if (text := delta.reasoning_content or delta.reasoning)]
+    if len(answer) == len(deltas) and not reasoning:
+        return ANSWER, answer
+    if len(reasoning) == len(deltas) and not answer:
+        return REASONING, reasoning
+    return 0, []
+
+
 class OpenAIChatReader(ChoicesReader):
     """Reads chat chunks: plain text of one choice typed and at once, everything else untyped."""
 
-    __slots__ = ("_answer", "_reasoning")
+    __slots__ = ("_answer", "_reasoning", "_runs")
 
     def __init__(self, n: int = 1) -> None:
         super().__init__(n)
         self._answer = self._choices[0].answer
         self._reasoning = self._choices[0].reasoning
+        self._runs = RunReader(_plain_texts)
 
     def event(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
         """Read one event's data; return its token-bearing arrivals. Never raises on input."""
@@ -102,29 +116,16 @@ class OpenAIChatReader(ChoicesReader):
         self.cumulative_tokens = None if usage is None else state_typed(self._tally, usage)
         return FIRST_CHOICE[mask]
 
-    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+    def run(self, events: bytes, count: int) -> tuple[Arrival, ...]:
         """Read plain events at once."""
         if self._n != 1 or self.server_request_id is None:
             return NOTHING
-        try:
-            chunks = _decode_run(payloads)
-        except (ValueError, RecursionError):
+        channel, text = self._runs.read(events, count)
+        if not channel:
             return NOTHING
-        if len(chunks) != count:
-            return NOTHING
-        deltas = [chunk.choices[0].delta for chunk in chunks]
-        answer = [delta.content for delta in deltas if delta.content]
-        reasoning = [text for delta in deltas if (text := delta.reasoning_content or delta.reasoning)]
-        if (len(answer), len(reasoning)) == (count, 0):
-            self._answer.append("".join(answer))
-            mask = ANSWER
-        elif (len(answer), len(reasoning)) == (0, count):
-            self._reasoning.append("".join(reasoning))
-            mask = REASONING
-        else:
-            return NOTHING
+        (self._answer if channel == ANSWER else self._reasoning).append(text)
         self.cumulative_tokens = None
-        return FIRST_CHOICE[mask]
+        return FIRST_CHOICE[channel]
 
     def _take(self, choice: Choice, item: dict[str, Any]) -> int:
         delta = as_mapping(item.get("delta")) or as_mapping(item.get("message"))

@@ -37,8 +37,8 @@ class TextChunk(msgspec.Struct, Generic[C], gc=False):
 
 
 def run_decoder(choice: type[C]) -> Callable[[bytes], list[TextChunk[C]]]:
-    """Make what decodes a JSON array of such events; it raises ValueError where one is not."""
-    return msgspec.json.Decoder(list[TextChunk[choice]]).decode  # type: ignore[valid-type]  # a type made at run time
+    """Make what decodes such events, a line each; it raises ValueError where one is not."""
+    return msgspec.json.Decoder(TextChunk[choice]).decode_lines  # type: ignore[valid-type]  # a type made at run time
 
 
 class ChoicesReader(AnswerReader):

@@ -15,6 +15,7 @@ from llm_locust.protocol.answer import FIRST_CHOICE, Choice
 from llm_locust.protocol.lenient import as_text
 from llm_locust.protocol.openai_choices import ChoicesChunk, ChoicesDialect, ChoicesReader, run_decoder
 from llm_locust.protocol.openai_usage import state_typed
+from llm_locust.protocol.runs import RunReader
 from llm_locust.protocol.types import ANSWER, NOTHING, Arrival, PromptRequest
 
 
@@ -34,14 +35,21 @@ _decode = msgspec.json.Decoder(ChoicesChunk[_Choice]).decode
 _decode_run = run_decoder(_TextChoice)
 
 
+def _plain_texts(lines: bytes) -> tuple[int, list[str]]:
+    """Decode events that say nothing but text, as `RunReader` has it."""
+    texts = [chunk.choices[0].text for chunk in _decode_run(lines)]
+    return (ANSWER, texts) if all(texts) else (0, [])
+
+
 class OpenAICompletionsReader(ChoicesReader):
     """Reads completion chunks: plain text of one choice typed and at once, everything else untyped."""
 
-    __slots__ = ("_answer",)
+    __slots__ = ("_answer", "_runs")
 
     def __init__(self, n: int = 1) -> None:
         super().__init__(n)
         self._answer = self._choices[0].answer.append
+        self._runs = RunReader(_plain_texts)
 
     def event(self, payload: bytes, event_type: bytes = b"") -> tuple[Arrival, ...]:
         """Read one event's data; return its token-bearing arrivals. Never raises on input."""
@@ -60,17 +68,14 @@ class OpenAICompletionsReader(ChoicesReader):
         self.cumulative_tokens = None if usage is None else state_typed(self._tally, usage)
         return FIRST_CHOICE[ANSWER]
 
-    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
+    def run(self, events: bytes, count: int) -> tuple[Arrival, ...]:
         """Read plain events at once."""
         if self._n != 1 or self.server_request_id is None:
             return NOTHING
-        try:
-            texts = [chunk.choices[0].text for chunk in _decode_run(payloads)]
-        except (ValueError, RecursionError):
+        channel, text = self._runs.read(events, count)
+        if not channel:
             return NOTHING
-        if len(texts) != count or not all(texts):
-            return NOTHING
-        self._answer("".join(texts))
+        self._answer(text)
         self.cumulative_tokens = None
         return FIRST_CHOICE[ANSWER]
 

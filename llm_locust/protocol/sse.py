@@ -83,15 +83,13 @@ class SSEDecoder:
         """Take a clean end of the body as the end of the line and of the event that are pending."""
         return self._lines(b"\n\n")
 
-    def array(self, data: bytes) -> bytes | None:
-        """Return the JSON array of the data of events of one ``data: `` line each; None where they are not so.
+    def joined(self, data: bytes) -> bytes | None:
+        """Return the data of events of one ``data: `` line each, joined by SEPARATOR; None where they are not so.
 
-        It is one only if each event's data is one JSON value: who decodes it will see.
+        Whether there are no other lines among them, who decodes each event's data will see.
         """
         usual = self._at_boundary and data.startswith(b"data: ") and data.endswith(b"\n\n") and b"\r" not in data
-        if not usual:
-            return None
-        return b"[%s]" % data[6:-2].replace(b"\n\ndata: ", b",")
+        return data[6:-2] if usual else None
 
     def blocks(self, data: bytes) -> list[Event | None]:
         """Take the bytes of one or several reads; return the event of each blank line, None where it ended none.

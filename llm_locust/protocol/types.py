@@ -24,6 +24,9 @@ Arrival = tuple[int, int]
 NOTHING: tuple[Arrival, ...] = ()
 """What an event that bears no token reports."""
 
+SEPARATOR = b"\n\ndata: "
+"""What stands between the data of plain events that are read at once."""
+
 
 class Framing(enum.Enum):
     """How a streamed body is cut into events."""
@@ -100,8 +103,8 @@ class Reader(Protocol):
         """Read one event's data; return its token-bearing arrivals. Hot path: never raises on input."""
         ...
 
-    def run(self, payloads: bytes, count: int) -> tuple[Arrival, ...]:
-        """Read the data of ``count`` events, given as a JSON array, if all bear the same arrivals and say nothing else.
+    def run(self, events: bytes, count: int) -> tuple[Arrival, ...]:
+        """Read the data of ``count`` events, joined by SEPARATOR, if all bear the same arrivals and say nothing else.
 
         Return those arrivals; NOTHING, and nothing read, where that is not so. A reader that always returns NOTHING is
         right, and slower.

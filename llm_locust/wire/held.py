@@ -15,8 +15,9 @@ from llm_locust.wire.looks import looks
 from llm_locust.wire.types import Bundle
 
 MOST_EVENTS = 32
-MOST_BYTES = 65536
-"""How many events, or bytes, are parsed together: some 0.1 ms of work."""
+"""How many events are parsed together: some 0.1 ms of work."""
+LONG_BYTES = 2048
+"""A read beyond is not held: it is work enough for one time."""
 EVENT_END = b"\n\n"
 _CHUNK_END = b"\n\n\r\n"
 """The end of a chunk that ends an event. The last chunk of a body is none: it ends with two CRLF."""
@@ -32,7 +33,7 @@ _first_turns = cycle(range(1, MOST_EVENTS + 1))
 class Taken(NamedTuple):
     """What was held: the bytes as they came (chunks of HTTP), an instant for each event, reads of several events."""
 
-    raw: bytearray
+    raw: bytes
     at_ns: array[int]
     bundles: list[Bundle]
 
@@ -40,48 +41,47 @@ class Taken(NamedTuple):
 class HeldReads:
     """The held reads of one response. ``full``: they should be taken now."""
 
-    __slots__ = ("_bundles", "_most", "_raw", "at_ns", "full")
+    __slots__ = ("_bundles", "_most", "_reads", "at_ns", "full")
 
     def __init__(self) -> None:
         self._most = next(_first_turns)
-        self._raw = bytearray()
+        self._reads: list[bytes | bytearray] = []
         self.at_ns = array("q")
         self._bundles: list[Bundle] = []
         self.full = False
 
-    def add(self, buffer: bytes | bytearray, size: int, at_ns: int, lag_ns: int) -> bool:
-        """Hold the read at the beginning of ``buffer`` if it ends an event, and say so. The hot path."""
-        if not buffer.endswith(_CHUNK_END, 0, size):
+    def add(self, data: bytes | bytearray, at_ns: int, lag_ns: int) -> bool:
+        """Hold the read if it ends an event, and say so. The hot path."""
+        if len(data) > LONG_BYTES or not data.endswith(_CHUNK_END):
             return False
         stamps = self.at_ns
-        if buffer.count(b"\n", 0, size) == _LINES and buffer[0] > _CR:
+        if data.count(b"\n") == _LINES and data[0] > _CR:
             stamps.append(at_ns)
-        elif not self._add_lines(buffer, size, at_ns, lag_ns):
+        elif not self._add_lines(data, at_ns, lag_ns):
             return False
-        raw = self._raw
-        raw += memoryview(buffer)[:size]
-        if len(stamps) >= self._most or len(raw) >= MOST_BYTES:
+        self._reads.append(data)
+        if len(stamps) >= self._most:
             self.full = True
         return True
 
     def take(self) -> Taken:
         """Return what is held; from here on nothing is."""
-        taken = Taken(self._raw, self.at_ns, self._bundles)
-        self._raw, self.at_ns, self._bundles = bytearray(), array("q"), []
+        taken = Taken(b"".join(self._reads), self.at_ns, self._bundles)
+        self._reads, self.at_ns, self._bundles = [], array("q"), []
         self._most = MOST_EVENTS
         self.full = False
         return taken
 
-    def _add_lines(self, buffer: bytes | bytearray, size: int, at_ns: int, lag_ns: int) -> bool:
+    def _add_lines(self, data: bytes | bytearray, at_ns: int, lag_ns: int) -> bool:
         """Note the events of a read of several lines; say whether it may be held.
 
         Not where the read or a chunk begins with LF: whether that ends a line or an event depends on what came before.
         Of a read that ends several events it is known only now how long its first byte may have waited; one that is
         late itself needs no other reason.
         """
-        if buffer[0] == _LF or buffer.find(_BLANK_CHUNK, 0, size) >= 0:
+        if data[0] == _LF or data.find(_BLANK_CHUNK) >= 0:
             return False
-        events = buffer.count(EVENT_END, 0, size)
+        events = data.count(EVENT_END)
         if events > 1:
             waited_ns = lag_ns if lag_ns > STEP_NS else max(lag_ns, looks().unseen_ns())
             self._bundles.append((len(self.at_ns), events, waited_ns))

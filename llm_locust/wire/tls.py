@@ -81,7 +81,7 @@ class TLSStream:
         self._object.write(data)
         return self._outgoing.read()
 
-    def decrypt(self, data: bytes | memoryview) -> list[bytes]:
+    def decrypt(self, data: bytes | bytearray) -> list[bytes]:
         """Take what one read brought; return the plain pieces. Raises ssl.SSLError."""
         incoming, read, pending = self._incoming, self._object.read, self._object.pending
         incoming.write(data)

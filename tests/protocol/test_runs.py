@@ -10,7 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_locust.protocol import ANSWER, NOTHING, REASONING, Reader, get_dialect
+from llm_locust.protocol.runs import MOST_FORMS
 from llm_locust.protocol.sse import SSEDecoder
+from llm_locust.protocol.types import SEPARATOR
 
 CHAT: list[dict[str, Any]] = [
     {"delta": {"content": "a"}},
@@ -71,14 +73,18 @@ def state(reader: Reader) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def judge(dialect: str, payloads: list[bytes]) -> None:
-    """Read once at once, once one by one."""
-    at_once, untouched, one_by_one = begun(dialect), begun(dialect), begun(dialect)
-    arrivals = at_once.run(b"[%s]" % b",".join(payloads), len(payloads))
-    if arrivals == NOTHING:
-        assert state(at_once) == state(untouched)
-    else:
-        assert [one_by_one.event(payload) for payload in payloads] == [arrivals] * len(payloads)
+def judge(dialect: str, *runs: list[bytes]) -> None:
+    """Read runs at once, and one by one what was not read."""
+    at_once, one_by_one = begun(dialect), begun(dialect)
+    for payloads in runs:
+        before = state(at_once)
+        arrivals = at_once.run(SEPARATOR.join(payloads), len(payloads))
+        told = [one_by_one.event(payload) for payload in payloads]
+        if arrivals == NOTHING:
+            assert state(at_once) == before
+            assert [at_once.event(payload) for payload in payloads] == told
+        else:
+            assert told == [arrivals] * len(payloads)
         assert state(at_once) == state(one_by_one)
 
 
@@ -95,6 +101,68 @@ def test_a_run_of_completion_events(payloads: list[bytes]) -> None:
     judge("openai-completions", payloads)
 
 
+FORMS = {
+    "openai-chat": (
+        b'{"id":"?","choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}',
+        b'{"id":"?","choices":[{"index":0,"delta":{"reasoning_content":"%s","reasoning":"?"}}]}',
+        b'{"id":"?","choices":[{"index":0,"delta":{"content":"a","content":"%s"}}]}',
+    ),
+    "openai-completions": (
+        b'{"id":"?","choices":[{"index":0,"text":"%s"}],"model":"?"}',
+        b'{"choices": [{"text": "%s", "finish_reason": null}], "id": "?", "created": 1}',
+    ),
+}
+RAW_TEXTS = [
+    b"a", b"?", b",", b":", b"id", "é€".encode(), b" tok", b"\\n", b"\\u00e9", b"\\\\",
+    b'\\"', b"\\/", b"\\ud83d\\ude00",
+    b"\\ud83d", b"", b'"', b'","', b'a","b', b"\\", b'","content":"b', b'"},"finish_reason":"stop', b"\t",
+    b"\xff", b"\x00", b'"}}]},{"id":"?","choices":[{"index":0,"delta":{"content":"b',
+    b'"}}]} {"id":"?","choices":[{"index":0,"delta":{"content":"b',
+
+]  # fmt: skip
+"""Texts as they stand between the quotes of an event, some of which leave it no JSON or make it another event."""
+
+
+@settings(max_examples=400, deadline=None)
+@pytest.mark.parametrize("dialect", FORMS)
+@given(data=st.data())
+def test_runs_whose_texts_are_cut_out(dialect: str, data: st.DataObject) -> None:
+    """Whatever stands where the text of an event of the same form would stand."""
+    forms = data.draw(st.lists(st.sampled_from(FORMS[dialect]), min_size=1, max_size=2))
+    plain = st.sampled_from(RAW_TEXTS[:10])
+    text = st.one_of(plain, plain, plain, st.lists(st.sampled_from(RAW_TEXTS), max_size=3).map(b"".join))
+    event = st.tuples(st.sampled_from(forms), text).map(lambda made: made[0].replace(b"%s", made[1]))
+    runs = [data.draw(st.lists(st.just(forms[0].replace(b"%s", b"tok1")) | event, min_size=1, max_size=3))]
+    runs += data.draw(st.lists(st.lists(event, min_size=1, max_size=4), min_size=1, max_size=4))
+    judge(dialect, *runs)
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_a_form_is_learned_and_used(dialect: str) -> None:
+    """What comes after the first run of an answer is not decoded any more, until the form changes; not for ever."""
+    reader, other = begun(dialect), begun(dialect)
+    runs = reader._runs  # type: ignore[attr-defined]
+    decoded: list[bytes] = []
+    decode = runs._decode
+
+    def watched(lines: bytes) -> tuple[int, list[str]]:
+        decoded.append(lines)
+        told: tuple[int, list[str]] = decode(lines)
+        return told
+
+    runs._decode = watched
+    for number in range(2 * MOST_FORMS):
+        form = FORMS[dialect][0].replace(b"?", b"id%d" % number)
+        for text in (b"a, ", b'"'.join([b"b\\", b" c"]), b"\\u00e9"):
+            assert reader.run(SEPARATOR.join([form.replace(b"%s", text)] * 3), 3) == ((0, ANSWER),)
+            other.event(form.replace(b"%s", text))
+            other.event(form.replace(b"%s", text))
+            other.event(form.replace(b"%s", text))
+    learned = 2 * MOST_FORMS  # one run decoded and one probe each
+    assert len(decoded) == learned + 3 * MOST_FORMS
+    assert state(reader) == state(other)
+
+
 @pytest.mark.parametrize(
     ("dialect", "choice", "channel", "text"),
     [
@@ -109,17 +177,17 @@ def test_plain_tokens_are_read_at_once(dialect: str, choice: dict[str, Any], cha
     event = json.dumps({"id": "x", "object": "chunk", "usage": None, "choices": [choice]}).encode()
     decoder = SSEDecoder()
     decoder.feed(b"data: 0\n\n")
-    payloads = decoder.array(b"data: %s\n\n" % event * 3)
-    assert payloads is not None
-    assert (reader.run(payloads, 3), reader.whole_text) == (((0, channel),), text)
+    events = decoder.joined(b"data: %s\n\n" % event * 3)
+    assert events is not None
+    assert (reader.run(events, 3), reader.whole_text) == (((0, channel),), text)
 
 
 @pytest.mark.parametrize("dialect", ["sglang-generate", "anthropic-messages", "openai-responses"])
 def test_other_dialects_read_events_one_by_one(dialect: str) -> None:
-    assert begun(dialect).run(b'[{"text": "a"}]', 1) == NOTHING
+    assert begun(dialect).run(b'{"text": "a"}', 1) == NOTHING
 
 
 def test_an_answer_of_several_choices_is_read_one_by_one() -> None:
     reader = get_dialect("openai-chat").reader(stream=True, n=2)
     reader.event(b'{"id": "1", "choices": []}')
-    assert reader.run(b'[{"choices": [{"index": 1, "delta": {"content": "a"}}]}]', 1) == NOTHING
+    assert reader.run(b'{"choices": [{"index": 1, "delta": {"content": "a"}}]}', 1) == NOTHING

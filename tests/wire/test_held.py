@@ -87,14 +87,14 @@ class Line:
         """The socket."""
         return self
 
-    def recvmsg_into(self, buffers: Sequence[memoryview], _: int) -> tuple[int, list[Any], int, None]:
+    def recvmsg_into(self, buffers: Sequence[bytearray], _: int) -> tuple[int, list[Any], int, None]:
         """Read."""
         if not self.reads:
             raise BlockingIOError
         data, at_ns = self.reads.pop(0), self.at_ns.pop(0)
         self.now_ns = at_ns + self.lags_ns.pop(0)
-        buffers[0][: len(data)] = data
         stamp = struct.pack("qq", *divmod(at_ns + get_clock().offset_ns, 1_000_000_000))
+        buffers[0][: len(data)] = data
         return len(data), [(1, 35, stamp)], 0, None
 
     def close(self) -> None:
