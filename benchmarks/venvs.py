@@ -5,6 +5,7 @@ python -m benchmarks.venvs loops
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -40,5 +41,12 @@ def _run(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or PACKAGES:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "name", nargs="*", default=list(PACKAGES), help=f"of: {', '.join(PACKAGES)}; all where none is given"
+    )
+    names = parser.parse_args().name
+    if unknown := set(names) - set(PACKAGES):
+        parser.error(f"no {', '.join(sorted(unknown))}; there are {', '.join(PACKAGES)}")
+    for wanted in names:
         print(python_of(wanted))

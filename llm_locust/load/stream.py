@@ -103,7 +103,9 @@ class StreamSink:
                 tokens = end - start
             else:
                 tokens = self._take(events[start:end], at_ns[start:end])
-            if lag_ns is not None and tokens > (lag_ns != _UNKNOWN_NS):
+            # The only token of a read has the read's own instant, if it is known which read that was.
+            fewest = 1 if lag_ns == _UNKNOWN_NS else 2
+            if lag_ns is not None and tokens >= fewest:
                 timeline.close_read(tokens, lag_ns)
 
     def _take(self, events: list[Event | None], at_ns: array[int]) -> int:

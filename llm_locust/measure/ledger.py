@@ -29,6 +29,8 @@ SECOND_NS = 1_000_000_000
 STREAMS_PER_PIECE = 32
 STARTS_PER_PIECE = 256
 EVENTS_PER_PIECE = 20_000
+PARSED_PER_PIECE = 256
+"""Events that a harvest has parsed; they cost more than those that were."""
 
 Ints = NDArray[np.int64]
 
@@ -135,15 +137,17 @@ class Ledger:
         self._book_windows(since_ns, until_ns)
         yield from self._book_starts(until_ns)
         piece: list[Stream] = []
-        events = 0
+        events = parsed = 0
         for stream in [stream for stream in self._streams if stream.start_ns <= until_ns]:
             piece.append(stream)
+            before = len(stream.timeline)
             if stream.timeline.catch_up is not None:
                 stream.timeline.catch_up(until_ns)
+            parsed += len(stream.timeline) - before
             events += len(stream.timeline) - stream.booked_events
-            if len(piece) >= STREAMS_PER_PIECE or events >= EVENTS_PER_PIECE:
+            if len(piece) >= STREAMS_PER_PIECE or events >= EVENTS_PER_PIECE or parsed >= PARSED_PER_PIECE:
                 self._book_piece(piece, until_ns)
-                piece, events = [], 0
+                piece, events, parsed = [], 0, 0
                 yield
         self._book_piece(piece, until_ns)
         self._streams = [stream for stream in self._streams if not stream.booked]

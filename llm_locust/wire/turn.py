@@ -2,7 +2,9 @@
 
 gevent runs up to 50 callbacks before it looks at the clock, and ``gevent.sleep(0)`` is such a callback: 400 streams
 that end together held the hub for 100 ms, and the reads that waited were stamped late. A turn is a timer of low
-priority: libev polls the sockets, serves every read that waits, and then lets one greenlet go on.
+priority: libev polls the sockets, serves every read that waits, and then lets one greenlet go on. Where the reads
+themselves take long it lets several: a worker with more streams than it carries would else spend all its time on reads,
+and hold a fraction of the requests in flight that it was asked for.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from typing import Any
 from gevent import get_hub
 from gevent.hub import Hub, Waiter
 
+from llm_locust.wire.looks import looks
+
+MORE_NS = 1_000_000
+"""One more goes on for each ms that the reads took: it takes about half of that."""
 _LOW = -2
 
 
 class Turnstile:
-    """Lets those who wait in it through one at a time, one per look at the sockets. One per hub."""
+    """Lets those who wait in it through, one per look at the sockets, more where its reads take long. One per hub."""
 
     __slots__ = ("_timer", "_waiting")
 
@@ -38,10 +44,12 @@ class Turnstile:
             self._timer.start(self._next)
 
     def _next(self) -> None:
-        wake = self._waiting.popleft()
-        if self._waiting:
+        waiting = self._waiting
+        going = [waiting.popleft() for _ in range(min(1 + looks().busy_ns() // MORE_NS, len(waiting)))]
+        if waiting:
             self._timer.start(self._next)
-        wake()
+        for wake in going:
+            wake()
 
 
 def turnstile() -> Turnstile:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_locust.measure.aggregate import STAGE_WIDE, Aggregate
-from llm_locust.measure.ledger import Ledger, Stream
+from llm_locust.measure.ledger import PARSED_PER_PIECE, Ledger, Stream
 from llm_locust.measure.record import Outcome
 from llm_locust.measure.timeline import Timeline
 from tests.measure.given import EPOCH_OFFSET_NS, MS, START_NS, TEXT, S, record_of, samples_of
@@ -336,6 +336,25 @@ def test_harvest_comes_in_pieces(streams: int) -> None:
     pieces = sum(1 for _ in run.ledger.harvest(START_NS + S))
     assert pieces == streams // 256 + streams // 32 + 2
     assert run.window("steady")["output_tokens"] == streams
+
+
+def test_harvest_that_parses_much_comes_in_smaller_pieces() -> None:
+    """Streams of which many events wait: the hub is free after some 256 of them, and none is lost."""
+    run = Run()
+    run.mark(0, "steady")
+    for i in range(64):
+        name = str(i)
+        run.open(name, i)
+
+        def catch_up(_: int | None, name: str = name) -> None:
+            run.streams[name][1].catch_up = None
+            for number in range(64):
+                run.token(name, 500 + number)
+
+        run.streams[name][1].catch_up = catch_up
+    pieces = sum(1 for _ in run.ledger.harvest(START_NS + S))
+    assert pieces == 64 * 64 // PARSED_PER_PIECE + 2
+    assert run.window("steady")["output_tokens"] == 64 * 64
 
 
 def test_harvest_that_is_left_loses_no_start() -> None:

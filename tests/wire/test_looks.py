@@ -12,7 +12,7 @@ import gevent
 import pytest
 from gevent import monkey
 
-from llm_locust.wire.looks import FROM_STREAMS, INTERVAL_NS, CoreWait, Looks, looks
+from llm_locust.wire.looks import FEW_EVENTS, FROM_STREAMS, INTERVAL_NS, CoreWait, Looks, looks
 from tests.wire.scripted import HEAD, LAST, ScriptedServer, Sink, ask, chunk, user
 
 MS = 1_000_000
@@ -93,9 +93,10 @@ class FakeWatcher:
 
 
 class FakeLoop:
-    """Gives out watchers."""
+    """Gives out watchers, and says how many events a look has found."""
 
     def __init__(self) -> None:
+        self.pendingcnt = 1
         self.before, self.after, self.ticks = FakeWatcher(), FakeWatcher(), FakeWatcher()
 
     def prepare(self, priority: int) -> FakeWatcher:
@@ -166,6 +167,46 @@ def test_a_look_that_only_waited_for_the_core_did_not_sleep(monkeypatch: pytest.
 def test_a_look_that_slept_without_others_found_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     made = one_look(monkeypatch, work_s=0.01, look_s=0.005, others_s=0.0, sampled=True)
     assert min(made.unseen_ns() for _ in range(4)) < 1 * MS
+    made.leave()
+
+
+def busy(seconds: float) -> None:
+    """Work."""
+    until_ns = monotonic_ns() + seconds * 1e9
+    while monotonic_ns() < until_ns:
+        pass
+
+
+def test_a_look_that_took_long_because_it_found_much_did_not_sleep() -> None:
+    """What it found may have come in the 10 ms of work before it."""
+    loop = FakeLoop()
+    made = Looks(loop, pausing=True)
+    made.enter()
+    loop.after.run()
+    busy(0.01)
+    loop.before.run()
+    busy(0.005)
+    loop.after.run()
+    assert made.unseen_ns() >= 15 * MS
+    made.leave()
+
+
+@pytest.mark.parametrize(("events", "since_ms"), [(FEW_EVENTS + 1, 15), (FEW_EVENTS, 5)])
+def test_a_look_that_may_have_left_events_behind_does_not_count_as_one(events: int, since_ms: int) -> None:
+    """The look after it finds what came before it; and the same number of events a second time was all there was."""
+    loop = FakeLoop()
+    made = Looks(loop, pausing=True)
+    made.enter()
+    loop.after.run()
+    for work_s in (0.01, 0.005):
+        busy(work_s)
+        loop.pendingcnt = events
+        loop.before.run()
+        loop.after.run()
+    assert since_ms * MS <= made.unseen_ns() < (since_ms + 5) * MS
+    loop.before.run()
+    loop.after.run()
+    assert made.unseen_ns() < 5 * MS
     made.leave()
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic_ns
 
 import gevent
+import pytest
 from gevent import get_hub, socket
 
+from llm_locust.wire.looks import Looks, looks
 from llm_locust.wire.turn import give_way, turnstile
 
 
@@ -36,6 +39,41 @@ def test_each_look_at_the_sockets_lets_one_through() -> None:
         ours.close()
         theirs.close()
     assert order == ["turn", "read", "turn", "read", "turn", "read"]
+
+
+@pytest.mark.parametrize(("busy_ms", "at_once"), [(0.0, 1), (0.9, 1), (1.1, 2), (4.5, 5), (500.0, 6)])
+def test_long_reads_let_more_through(monkeypatch: pytest.MonkeyPatch, busy_ms: float, at_once: int) -> None:
+    """A worker that reads all the time would start next to nothing."""
+    monkeypatch.setattr(Looks, "busy_ns", lambda _: int(busy_ms * 1e6))
+    order: list[str] = []
+    look = get_hub().loop.check()
+    look.start(lambda: order.append("look"))
+    try:
+        for number in range(6):
+            turnstile().call(lambda number=number: order.append(str(number)))  # type: ignore[misc]
+        while len(order) < 6 or turnstile().waiting:
+            gevent.sleep(0.001)
+    finally:
+        look.stop()
+        look.close()
+    turns = [turn.split() for turn in " ".join(order).split("look")]
+    wanted = [[str(number) for number in range(first, min(first + at_once, 6))] for first in range(0, 6, at_once)]
+    assert [turn for turn in turns if turn] == wanted
+
+
+def test_how_long_the_reads_take_is_known() -> None:
+    """From the end of the look that found them; 0 while no exchange runs."""
+    assert looks().busy_ns() == 0
+    looks().enter()
+    try:
+        until_ns = monotonic_ns() + 3_000_000
+        while monotonic_ns() < until_ns:
+            pass
+        assert 3_000_000 <= looks().busy_ns() < 60_000_000
+        gevent.sleep(0.001)
+        assert looks().busy_ns() < 3_000_000
+    finally:
+        looks().leave()
 
 
 def test_a_turn_is_given_in_order_and_once() -> None:
