@@ -18,8 +18,10 @@ from gevent.hub import Hub, Waiter
 
 from llm_locust.wire.looks import looks
 
-MORE_NS = 1_000_000
-"""One more goes on for each ms that the reads took: it takes about half of that."""
+MORE_NS = 2_000_000
+"""One more goes on for each 2 ms that the reads took. It takes some 0.5 ms: in overload, starts keep a fifth of a
+worker, which 1600 streams of 200 tokens need. With a third, more tokens were late where a worker is nearly full.
+"""
 _LOW = -2
 
 
