@@ -3,7 +3,7 @@
 gevent runs up to 50 callbacks before it looks at the clock, and ``gevent.sleep(0)`` is such a callback: 400 streams
 that end together held the hub for 100 ms, and the reads that waited were stamped late. A turn is a timer of low
 priority: libev polls the sockets, serves every read that waits, and then lets one greenlet go on. Where the reads
-themselves take long it lets several: a worker with more streams than it carries would else spend all its time on reads,
+themselves take long, several: a worker with more streams than it carries would else spend all its time on reads,
 and hold a fraction of the requests in flight that it was asked for.
 """
 
@@ -18,9 +18,9 @@ from gevent.hub import Hub, Waiter
 
 from llm_locust.wire.looks import looks
 
-MORE_NS = 2_000_000
-"""One more goes on for each 2 ms that the reads took. It takes some 0.5 ms: in overload, starts keep a fifth of a
-worker, which 1600 streams of 200 tokens need. With a third, more tokens were late where a worker is nearly full.
+EACH_NS = 2_000_000
+"""One goes on for each 2 ms of reads, and one in any case. It takes some 0.5 ms: in overload, starts keep a fifth of a
+worker, which 1600 streams of 200 tokens need. With more, or sooner, tokens were late where a worker is nearly full.
 """
 _LOW = -2
 
@@ -47,7 +47,7 @@ class Turnstile:
 
     def _next(self) -> None:
         waiting = self._waiting
-        going = [waiting.popleft() for _ in range(min(1 + looks().busy_ns() // MORE_NS, len(waiting)))]
+        going = [waiting.popleft() for _ in range(min(max(1, looks().busy_ns() // EACH_NS), len(waiting)))]
         if waiting:
             self._timer.start(self._next)
         for wake in going:
