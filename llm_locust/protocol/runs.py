@@ -7,6 +7,7 @@ a structure an event. Where anything differs, the events are decoded; where they
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,12 +19,12 @@ MOST_FORMS = 4
 """How many forms of one answer are learned: some servers change more than the text from event to event."""
 
 Decode = Callable[[bytes], tuple[int, list[str]]]
-"""Decodes events, a line each: their one channel and the text of each; channel 0 where they say anything else. Raises
-ValueError or RecursionError where they are not such events at all.
+"""Decodes events with a line end between them: their one channel and the text of each; channel 0 where they say
+anything else. Raises ValueError or RecursionError where they are no such events. To msgspec a line end is a blank.
 """
 
 _BETWEEN_OBJECTS = b"}" + SEPARATOR + b"{"
-"""Elsewhere the separator stands within an event, and stays: it is no JSON."""
+"""Only here a separator becomes a line's end; anywhere else it makes what is decoded no JSON."""
 
 _encode = msgspec.json.Encoder().encode
 _decode_texts = msgspec.json.Decoder(list[str]).decode
@@ -51,6 +52,8 @@ class RunReader:
 
     def read(self, events: bytes, count: int) -> tuple[int, str]:
         """Return the channel and the joined text of ``count`` events; (0, "") where they are not all plain."""
+        if events.count(SEPARATOR) != count - 1 or events.count(b"\n") != 2 * (count - 1):
+            return 0, ""  # other lines, or line ends within events
         form = self._form
         if form is not None:
             texts = _cut_out(form, events)
@@ -65,13 +68,16 @@ class RunReader:
         if self._forms_left:
             self._forms_left -= 1
             longest = max(range(count), key=lambda place: len(texts[place]))  # found in its event most surely
-            self._form = self._learn(events.split(SEPARATOR)[longest], channel, texts[longest])
+            self._form = self._learn(events.split(SEPARATOR)[longest], channel, texts[longest]) or form
         return channel, "".join(texts)
 
     def _learn(self, event: bytes, channel: int, text: str) -> _Form | None:
         """Find the text in its event; None where another text in that place would not be the event's."""
-        before, found, after = event.partition(_encode(text))
-        if not found:  # written otherwise
+        written = _encode(text)
+        if written not in event:
+            written = json.dumps(text).encode()  # ASCII alone
+        before, found, after = event.partition(written)
+        if not found:
             return None
         other = text + "?"
         try:
@@ -86,15 +92,17 @@ class RunReader:
 def _cut_out(form: _Form, events: bytes) -> list[str]:
     """Return the texts of events of that form; another number of texts than events, or none, where one has another.
 
-    What is cut out is a text only where it is one JSON string without a line break: a quote or a backslash that would
-    make it more, or less, than the text of its event makes the list no JSON, or longer.
+    What is cut out is a text only where it is one JSON string. A quote within makes the list longer, or no JSON, unless
+    a backslash at the end of another text takes its own quote away: with such a text, nothing is cut out.
     """
+    if not events.startswith(form.before) or not events.endswith(form.after):
+        return []
     begin, end = len(form.before), -len(form.after)
     texts = [event[begin:end] for event in events.split(SEPARATOR)]
-    if form.between.join(texts) != events[begin:end] or events[:begin] != form.before or events[end:] != form.after:
+    if form.between.join(texts) != events[begin:end]:
         return []
     listed = b'["%s"]' % b'","'.join(texts)
     try:
-        return [] if b"\n" in listed else _decode_texts(listed)
+        return [] if b'\\","' in listed else _decode_texts(listed)
     except ValueError:
         return []

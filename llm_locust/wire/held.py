@@ -17,7 +17,7 @@ from llm_locust.wire.types import Bundle
 MOST_EVENTS = 32
 """How many events are parsed together: some 0.1 ms of work."""
 LONG_BYTES = 2048
-"""A read beyond is not held: it is work enough for one time."""
+"""A read beyond ends the holding: it is work enough for one time."""
 EVENT_END = b"\n\n"
 _CHUNK_END = b"\n\n\r\n"
 """The end of a chunk that ends an event. The last chunk of a body is none: it ends with two CRLF."""
@@ -52,7 +52,7 @@ class HeldReads:
 
     def add(self, data: bytes | bytearray, at_ns: int, lag_ns: int) -> bool:
         """Hold the read if it ends an event, and say so. The hot path."""
-        if len(data) > LONG_BYTES or not data.endswith(_CHUNK_END):
+        if not data.endswith(_CHUNK_END):
             return False
         stamps = self.at_ns
         if data.count(b"\n") == _LINES and data[0] > _CR:
@@ -60,7 +60,7 @@ class HeldReads:
         elif not self._add_lines(data, at_ns, lag_ns):
             return False
         self._reads.append(data)
-        if len(stamps) >= self._most:
+        if len(stamps) >= self._most or len(data) > LONG_BYTES:
             self.full = True
         return True
 

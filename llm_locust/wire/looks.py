@@ -26,7 +26,7 @@ FROM_STREAMS = 50
 SLEPT_NS = 50_000
 """A look that slept for longer slept until something came: nothing was there when it began."""
 FEW_EVENTS = 60
-"""So many events libev finds in its first look, and more as it needs."""
+"""A look that found more may have left some: libev asks epoll for 64 at first, for more once they were not enough."""
 SAMPLE_S = 0.02
 _SCHEDSTAT = "/proc/thread-self/schedstat"
 _HIGHEST, _LOWEST = 2, -2
@@ -38,17 +38,16 @@ class Looks:
     """The hub's looks while exchanges run. One per hub; all in the hub's own thread."""
 
     __slots__ = ("_after_look", "_before_look", "_began_cpu_ns", "_began_ns", "_core", "_cut_short", "_ended_ns",
-                 "_last_ended_ns", "_loop", "_most_events", "_pausing", "_running", "_sample", "_slept_ns", "_until_ns",
-                 "_waited_ns")  # fmt: skip
+                 "_last_ended_ns", "_loop", "_pausing", "_running", "_sample", "_slept_ns", "_until_ns", "_waited_ns",
+                 "_worked_ns")  # fmt: skip
 
     def __init__(self, loop: Any, *, pausing: bool) -> None:
         """``pausing``: the kernel stamps what comes, so looks may be kept apart."""
         self._loop = loop
         self._pausing = pausing
         self._running = 0
-        self._most_events = FEW_EVENTS
         self._cut_short = False
-        self._slept_ns = self._began_cpu_ns = 0
+        self._slept_ns = self._worked_ns = self._began_cpu_ns = 0
         self._until_ns = 0
         self._began_ns = self._ended_ns = self._last_ended_ns = 0
         self._waited_ns = 0  # for the core: what was counted since the last look
@@ -62,7 +61,9 @@ class Looks:
         self._running += 1
         if self._running == 1:
             self._began_ns = self._ended_ns = self._last_ended_ns = monotonic_ns()
-            self._waited_ns = 0
+            self._began_cpu_ns = thread_time_ns()
+            self._waited_ns = self._slept_ns = 0
+            self._cut_short = False
             self._core.open()
             self._before_look.start(self._begin)
             self._after_look.start(self._end)
@@ -88,7 +89,7 @@ class Looks:
         self._count_wait()
         now_ns = monotonic_ns()
         if self._slept_ns - self._waited_ns > SLEPT_NS:
-            return now_ns - self._ended_ns + self._waited_ns
+            return now_ns - self._ended_ns + self._waited_ns + self._worked_ns
         return now_ns - self._last_ended_ns
 
     def busy_ns(self) -> int:
@@ -114,18 +115,16 @@ class Looks:
     def _end(self) -> None:
         """Note how long the look slept: thousands of sockets take it long, too, while it works.
 
-        One that found more events than any before may have left some for the next, which then finds what came before.
+        One that found many may have left some for the next, which then finds what came before.
         """
         if not self._cut_short:
             self._last_ended_ns = self._ended_ns
         self._ended_ns = now_ns = monotonic_ns()
         self._waited_ns = 0
         took_ns = now_ns - self._began_ns
-        self._slept_ns = took_ns - (thread_time_ns() - self._began_cpu_ns) if took_ns > SLEPT_NS else 0
-        events = self._loop.pendingcnt
-        self._cut_short = events > self._most_events
-        if self._cut_short:
-            self._most_events = events
+        self._worked_ns = thread_time_ns() - self._began_cpu_ns if took_ns > SLEPT_NS else took_ns
+        self._slept_ns = took_ns - self._worked_ns
+        self._cut_short = self._loop.pendingcnt > FEW_EVENTS
 
 
 class CoreWait:

@@ -22,6 +22,8 @@ EACH_NS = 2_000_000
 """One goes on for each 2 ms of reads, and one in any case. It takes some 0.5 ms: in overload, starts keep a fifth of a
 worker, which 1600 streams of 200 tokens need. With more, or sooner, tokens were late where a worker is nearly full.
 """
+MOST_TURNS = 16
+"""At one time: what kept the hub may have been a pause of the whole process."""
 _LOW = -2
 
 
@@ -47,11 +49,14 @@ class Turnstile:
 
     def _next(self) -> None:
         waiting = self._waiting
-        going = [waiting.popleft() for _ in range(min(max(1, looks().busy_ns() // EACH_NS), len(waiting)))]
-        if waiting:
-            self._timer.start(self._next)
-        for wake in going:
-            wake()
+        turns = max(1, min(looks().busy_ns() // EACH_NS, MOST_TURNS))
+        try:
+            for _ in range(min(turns, len(waiting))):
+                waiting.popleft()()
+        finally:  # Ctrl-C may come between two of them
+            self._timer.stop()  # who asked for a turn meanwhile has started it
+            if waiting:
+                self._timer.start(self._next)
 
 
 def turnstile() -> Turnstile:

@@ -118,7 +118,6 @@ RAW_TEXTS = [
     b"\\ud83d", b"", b'"', b'","', b'a","b', b"\\", b'","content":"b', b'"},"finish_reason":"stop', b"\t",
     b"\xff", b"\x00", b'"}}]},{"id":"?","choices":[{"index":0,"delta":{"content":"b',
     b'"}}]} {"id":"?","choices":[{"index":0,"delta":{"content":"b',
-
 ]  # fmt: skip
 """Texts as they stand between the quotes of an event, some of which leave it no JSON or make it another event."""
 
@@ -135,6 +134,44 @@ def test_runs_whose_texts_are_cut_out(dialect: str, data: st.DataObject) -> None
     runs = [data.draw(st.lists(st.just(forms[0].replace(b"%s", b"tok1")) | event, min_size=1, max_size=3))]
     runs += data.draw(st.lists(st.lists(event, min_size=1, max_size=4), min_size=1, max_size=4))
     judge(dialect, *runs)
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+@pytest.mark.parametrize(
+    "texts", [(b"a\\", b',"b'), (b"a\\", b'","b'), (b'a","b', b"\\"), (b"a\\\\", b"b"), (b"\\", b"\\")]
+)
+def test_quotes_and_backslashes_of_two_texts_do_not_make_up_for_each_other(dialect: str, texts: list[bytes]) -> None:
+    form = FORMS[dialect][0]
+    judge(dialect, [form.replace(b"%s", b"tok1")], [form.replace(b"%s", text) for text in texts])
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("shape", [b"A\nB", b"A B", b"AB", b"A\n\nB"])
+def test_two_objects_are_two_events_only_on_data_lines_of_their_own(dialect: str, shape: bytes, learned: bool) -> None:
+    """With a blank line more, each of these has as many blank lines as objects."""
+    event = FORMS[dialect][0].replace(b"%s", b"tok1")
+    reader = begun(dialect)
+    if learned:
+        assert reader.run(event, 1) == ((0, ANSWER),)
+    assert reader.run(shape.replace(b"A", event).replace(b"B", event), 2) == NOTHING
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_an_event_that_lines_cut_is_none(dialect: str) -> None:
+    event = FORMS[dialect][0].replace(b"%s", b"tok1").replace(b":", b":\n", 1)
+    assert begun(dialect).run(event, 1) == NOTHING
+
+
+@pytest.mark.parametrize("dialect", FORMS)
+def test_a_form_is_learned_from_a_text_in_ascii(dialect: str) -> None:
+    """As servers write that are made with Python's own JSON; and a text in another spelling keeps the form."""
+    reader = begun(dialect)
+    for text in ("é€", "中文"):
+        event = FORMS[dialect][0].replace(b"%s", json.dumps(text)[1:-1].encode())
+        assert reader.run(event, 1) == ((0, ANSWER),)
+        assert reader._runs._form is not None  # type: ignore[attr-defined]
+    assert reader.text == "é€中文"
 
 
 @pytest.mark.parametrize("dialect", FORMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import struct
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from llm_locust.protocol import get_dialect
 from llm_locust.wire import held as held_reads
 from llm_locust.wire import receive
 from llm_locust.wire.clock import get_clock
-from llm_locust.wire.held import MOST_EVENTS
+from llm_locust.wire.held import LONG_BYTES, MOST_EVENTS, HeldReads
 from llm_locust.wire.receive import Receiver
 from llm_locust.wire.tls import TLSOptions
 from llm_locust.wire.transport import WireTransport
@@ -178,6 +179,18 @@ def test_long_streams_lose_nothing_between_two_parsings(bunches: list[int], turn
     for place, bunch in enumerate(bunches):
         reads.append(b"".join(chunk(token(f"{place}-{number} ")) for number in range(bunch)))
     both_ways("openai-chat", [*reads, chunk(b"data: [DONE]\n\n") + LAST], [1000] * (len(reads) + 1), turn)
+
+
+def test_a_long_read_ends_the_holding() -> None:
+    """What is held stays small, and what it says is the same."""
+    held = HeldReads()
+    held._most = MOST_EVENTS
+    short, long = chunk(token("a")), chunk(token("b" * LONG_BYTES))
+    assert (held.add(short, 1, 1000), held.full) == (True, False)
+    assert (held.add(long, 2, 1000), held.full) == (True, True)
+    assert held.take()[:2] == (short + long, array("q", [1, 2]))
+    reads = [HEAD + chunk(FIRST), *[short, long] * 3, short + long + long, chunk(b"data: [DONE]\n\n") + LAST]
+    both_ways("openai-chat", reads, [1000] * len(reads), MOST_EVENTS)
 
 
 @pytest.mark.parametrize(

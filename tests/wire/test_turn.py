@@ -10,7 +10,7 @@ import pytest
 from gevent import get_hub, socket
 
 from llm_locust.wire.looks import Looks, looks
-from llm_locust.wire.turn import give_way, turnstile
+from llm_locust.wire.turn import MOST_TURNS, give_way, turnstile
 
 
 def test_each_look_at_the_sockets_lets_one_through() -> None:
@@ -59,6 +59,36 @@ def test_long_reads_let_more_through(monkeypatch: pytest.MonkeyPatch, busy_ms: f
     turns = [turn.split() for turn in " ".join(order).split("look")]
     wanted = [[str(number) for number in range(first, min(first + at_once, 6))] for first in range(0, 6, at_once)]
     assert [turn for turn in turns if turn] == wanted
+
+
+def test_one_that_raises_takes_no_turn_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ctrl-C would, and while others ask for a turn."""
+    monkeypatch.setattr(Looks, "busy_ns", lambda _: 10_000_000)
+    monkeypatch.setattr(get_hub(), "handle_error", lambda *_: None)
+    served: list[str] = []
+
+    def broken() -> None:
+        turnstile().call(lambda: served.append("asked meanwhile"))
+        raise KeyboardInterrupt
+
+    turnstile().call(lambda: served.append("first"))
+    turnstile().call(broken)
+    for name in ("third", "fourth"):
+        turnstile().call(lambda name=name: served.append(name))  # type: ignore[misc]
+    while turnstile().waiting:
+        gevent.sleep(0.001)
+    assert served == ["first", "third", "fourth", "asked meanwhile"]
+
+
+def test_a_pause_of_the_process_lets_no_crowd_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Looks, "busy_ns", lambda _: 60_000_000_000)
+    left: list[int] = []
+    for _ in range(2 * MOST_TURNS):
+        turnstile().call(lambda: left.append(turnstile().waiting))
+    give_way()
+    give_way()
+    assert len(left) == 2 * MOST_TURNS
+    assert left[MOST_TURNS - 1] >= MOST_TURNS
 
 
 def test_how_long_the_reads_take_is_known() -> None:
