@@ -130,13 +130,19 @@ def test_looks_are_kept_apart_while_many_streams_are_stamped(streams: int, stamp
     assert not any(watcher.callback for watcher in (loop.before, loop.after, loop.ticks))
 
 
+def watching() -> tuple[FakeLoop, Looks]:
+    """Looks of a loop, while one exchange runs."""
+    loop = FakeLoop()
+    made = Looks(loop, pausing=True)
+    made.enter()
+    return loop, made
+
+
 def one_look(monkeypatch: pytest.MonkeyPatch, *, work_s: float, look_s: float, others_s: float, sampled: bool) -> Looks:
     """Work, then a look, in which others had the core for `others_s`; the sample may come before the reads."""
     counted_ns = iter([round(others_s * 1e9)])
     monkeypatch.setattr(CoreWait, "take", lambda _: next(counted_ns, 0))
-    loop = FakeLoop()
-    made = Looks(loop, pausing=True)
-    made.enter()
+    loop, made = watching()
     loop.after.run()
     sleep_really(work_s)
     loop.before.run()
@@ -179,9 +185,7 @@ def busy(seconds: float) -> None:
 
 def test_a_look_that_took_long_because_it_found_much_did_not_sleep() -> None:
     """What it found may have come in the 10 ms of work before it."""
-    loop = FakeLoop()
-    made = Looks(loop, pausing=True)
-    made.enter()
+    loop, made = watching()
     loop.after.run()
     busy(0.01)
     loop.before.run()
@@ -194,9 +198,7 @@ def test_a_look_that_took_long_because_it_found_much_did_not_sleep() -> None:
 @pytest.mark.parametrize(("events", "since_ms"), [(FEW_EVENTS + 1, 15), (FEW_EVENTS, 5)])
 def test_a_look_that_may_have_left_events_behind_does_not_count_as_one(events: int, since_ms: int) -> None:
     """The look after it finds what came before it."""
-    loop = FakeLoop()
-    made = Looks(loop, pausing=True)
-    made.enter()
+    loop, made = watching()
     loop.after.run()
     for work_s in (0.01, 0.005):
         busy(work_s)
@@ -209,9 +211,7 @@ def test_a_look_that_may_have_left_events_behind_does_not_count_as_one(events: i
 
 def test_what_a_look_did_after_its_sleep_counts() -> None:
     """What came first waited for the rest of the look."""
-    loop = FakeLoop()
-    made = Looks(loop, pausing=True)
-    made.enter()
+    loop, made = watching()
     loop.before.run()
     sleep_really(0.01)
     busy(0.005)
