@@ -23,6 +23,7 @@ from benchmarks.native import limit_client
 from benchmarks.venvs import python_of
 
 TOKENS = 200
+GAP_MS = 20.0
 TAIL_NS = 100_000_000
 """After the last token: the work that it causes."""
 METRICS = ("ttft_ms", "itl_ms")
@@ -37,7 +38,7 @@ class Load:
     requests: int
     tokens: int = TOKENS
     ttft_ms: float = 50.0
-    gap_ms: float = 20.0
+    gap_ms: float = GAP_MS
 
 
 @dataclass(slots=True)

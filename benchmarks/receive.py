@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import statistics
 
-from benchmarks.clients import ClientFailedError, Load, Reading, measure
+from benchmarks.clients import GAP_MS, ClientFailedError, Load, Reading, measure
 from benchmarks.lab import save, table
 from benchmarks.venvs import NotInstallableError
 
@@ -21,6 +21,9 @@ MOST_STREAMS = {"httpx": 400}
 """It carries some 6,000 tokens/s: beyond, a round of it takes minutes."""
 BARS = {400: 0.40, 1600: 0.45}
 """Share of the C limit that is asked for, by streams."""
+TIMES_AIOHTTP = 1.2
+"""How much more than the bare loop is asked for, where the loop keeps up."""
+BEHIND = "aiohttp is a gap late in the middle and more: it reads several tokens at once, so its rate sets no bar"
 
 
 def main() -> int:
@@ -77,7 +80,18 @@ def level_table(level: int, rounds: list[list[Reading]]) -> str:
             " / ".join(f"{value:.3f}" for value in error),
             beside(own, "ttft_ms", ("p50", "p99")), beside(own, "itl_ms", ("p99", "max")),
         ))  # fmt: skip
-    return f"{level} streams, {len(rounds)} rounds\n\n" + table(heads, rows)
+    behind = "" if keeps_up(rounds) else f"\n\n{BEHIND}"
+    return f"{level} streams, {len(rounds)} rounds\n\n{table(heads, rows)}{behind}"
+
+
+def keeps_up(rounds: list[list[Reading]]) -> bool:
+    """Say whether the bare aiohttp loop reads token by token: in the middle it is less than a gap late.
+
+    A loop that is later finds several tokens of a stream at each read. That is cheap and wrong: its rate is not that
+    of a client that times tokens.
+    """
+    late = [one.error_ms["p50"] for found in rounds for one in found if one.client == "aiohttp"]
+    return not late or statistics.median(late) < GAP_MS
 
 
 def beside(own: list[Reading], metric: str, kinds: tuple[str, ...]) -> str:
@@ -102,7 +116,7 @@ def missed(level: int, readings: list[list[Reading]]) -> bool:
     rounds = [found for found in readings if found and found[0].streams == level]
     share, over_aiohttp = ratio(rounds, "llm-locust", "C limit"), ratio(rounds, "llm-locust", "aiohttp")
     below = share is not None and share < BARS.get(level, 0.0)
-    return below or (over_aiohttp is not None and over_aiohttp < 1.2)
+    return below or (over_aiohttp is not None and keeps_up(rounds) and over_aiohttp < TIMES_AIOHTTP)
 
 
 def percent(value: float | None) -> str:

@@ -27,6 +27,7 @@ from benchmarks.venvs import NotInstallableError
 
 OURS = {"llm-locust": ours.WARM, "llm-locust-cold": ours.COLD}
 KINDS = ("mean", "p50", "p99")
+COSTS = ("CPU µs a token", "CPU-s under load", "CPU-s in all", "memory MB", "load s", "wall s", "processes")
 
 
 def main() -> int:
@@ -89,7 +90,8 @@ def one_run(
     one.notes["load_average_before"] = round(load, 1)
     print(
         f"round {number + 1}: {peer.name}: TTFT {three(one.said.ttft_ms)} (sent {three(one.sent['ttft_ms'])}), "
-        f"ITL {three(one.said.itl_ms)}, CPU {one.cpu_load_s:.1f} of {one.cpu_s:.1f} s, {one.wall_s:.0f} s",
+        f"ITL {three(one.said.itl_ms)}, CPU {one.cpu_us_a_token:.1f} µs a token, "
+        f"{one.cpu_load_s:.1f} of {one.cpu_s:.1f} s, {one.wall_s:.0f} s",
         flush=True,
     )
     return [one]
@@ -112,13 +114,13 @@ def tables(found: list[Comparison], missing: dict[str, str], given: argparse.Nam
     return (
         head,
         table(("tool", "TTFT", "ITL", "TPOT", "ok / tokens"), [*reported, *left_out]),
-        table(("tool", "CPU-s under load", "CPU-s in all", "memory MB", "load s", "wall s", "processes"), cost),
+        table(("tool", *COSTS), cost),
     )
 
 
 def costs(one: Comparison) -> tuple[float, ...]:
     """Return the columns of the second table."""
-    return one.cpu_load_s, one.cpu_s, one.peak_mb, one.load_s, one.wall_s, one.processes
+    return one.cpu_us_a_token, one.cpu_load_s, one.cpu_s, one.peak_mb, one.load_s, one.wall_s, one.processes
 
 
 def counted(own: list[Comparison]) -> str:

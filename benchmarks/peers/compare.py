@@ -27,6 +27,7 @@ class Comparison:
     sent: dict[str, dict[str, float]]
     requests_sent: int
     tokens_sent: int
+    tokens_under_load: int
     load_s: float
     cpu_load_s: float
     cpu_s: float
@@ -37,7 +38,12 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it for a JSON file."""
-        return asdict(self)
+        return {**asdict(self), "cpu_us_a_token": self.cpu_us_a_token}
+
+    @property
+    def cpu_us_a_token(self) -> float:
+        """CPU under load by the tokens that were sent meanwhile: of a warm-up's last requests, too."""
+        return self.cpu_load_s / self.tokens_under_load * 1e6
 
 
 class ToolFailedError(Exception):
@@ -94,7 +100,9 @@ def compared(tool: str, said: Said, sent: list[Sent], requests: int, ended: Ende
     usage = ended.usage
     return Comparison(
         tool, said, {"ttft_ms": spread(firsts), "itl_ms": spread(gaps), "tpot_ms": spread(per_token)}, len(measured),
-        int(sum(one.token_send_ns.size for one in measured)), (ended_ns - began_ns) / 1e9,
+        int(sum(one.token_send_ns.size for one in measured)),
+        int(sum(np.count_nonzero((one.token_send_ns >= began_ns) & (one.token_send_ns <= ended_ns)) for one in sent)),
+        (ended_ns - began_ns) / 1e9,
         usage.cpu_s(began_ns, ended_ns + TAIL_NS), usage.total_cpu_s, usage.wall_s, usage.peak_bytes / 1e6,
         usage.processes, {"exit_code": ended.exit_code, "note": said.note},
     )  # fmt: skip

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import psutil  # type: ignore[import-untyped]  # ships none
 
 from benchmarks.lab import CLIENT_CORE, pinned, raise_priority
@@ -36,10 +37,10 @@ class TreeUsage:
     processes: int = 0
 
     def cpu_s(self, from_ns: int, until_ns: int) -> float:
-        """CPU seconds used between two instants, by samples."""
-        before = [used for at_ns, used in self.rows if at_ns <= from_ns]
-        until = [used for at_ns, used in self.rows if at_ns <= until_ns]
-        return (until[-1] if until else 0.0) - (before[-1] if before else 0.0)
+        """CPU seconds used between two instants, evenly between samples."""
+        instants, used = zip(*self.rows, strict=True)
+        before, until = np.interp([from_ns, until_ns], instants, used)
+        return float(until - before)
 
 
 @dataclass(frozen=True, slots=True)
