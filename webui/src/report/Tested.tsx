@@ -6,11 +6,14 @@ import { Row } from "../charts/Frame";
 import { Plain } from "../tables/Plain";
 import type { MetricFormula, Report } from "./types";
 
-/** A value of a setting as one reads it; structures as JSON. */
+const isFlat = (values: unknown[]) => values.every((value) => typeof value !== "object");
+
+/** A value of a setting as one reads it: lists and keys with their values in a line, what is deeper as JSON. */
 export function told(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return value.join(", ");
-  return JSON.stringify(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  if (!isFlat(Object.values(value))) return JSON.stringify(value);
+  if (Array.isArray(value)) return value.join(", ");
+  return Object.entries(value).map(([key, one]) => `${key} ${one}`).join(", ");
 }
 
 function Pairs({ label, pairs }: { label: string; pairs: [string, unknown][] }) {

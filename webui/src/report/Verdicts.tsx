@@ -14,7 +14,10 @@ const got = ({ got: value, unit }: SloClause) => {
   return unit === "ratio" ? `${threeDigits(value * 100)} %` : `${threeDigits(value)} ${unit}`;
 };
 
-const Wrapped = ({ text }: { text: string }) => <span style={{ whiteSpace: "normal" }}>{text}</span>;
+/** A reason a line, each wrapped where the page is narrow. */
+const Lines = ({ of }: { of: string[] }) => (
+  <div style={{ whiteSpace: "normal", minWidth: of.length ? "28ch" : 0 }}>{of.length ? of.map((line) => <div key={line}>{line}</div>) : "–"}</div>
+);
 
 export function SloTable({ now }: { now: Now }) {
   const judged = now.rows.flatMap(({ stage, slo }): Judged[] => slo.map((clause) => ({ stage, ...clause })));
@@ -44,8 +47,8 @@ export function ValidityTable({ validity }: { validity: Record<string, Verdict> 
       columns={[
         { title: "Stage", left: true, cell: ([stage]) => stage },
         { title: "Measurement", left: true, cell: ([, verdict]) => <Validity verdict={{ ...verdict, findings: [] }} /> },
-        { title: "Reasons", left: true, cell: ([, { reasons }]) => <Wrapped text={reasons.join("; ") || "–"} /> },
-        { title: "Findings about the server", left: true, cell: ([, { findings }]) => <Wrapped text={findings.join("; ") || "–"} /> },
+        { title: "Reasons", left: true, cell: ([, { reasons }]) => <Lines of={reasons} /> },
+        { title: "Findings about the server", left: true, cell: ([, { findings }]) => <Lines of={findings} /> },
       ]}
       empty="Nothing has been judged."
       keyOf={([stage]) => stage}

@@ -25,12 +25,13 @@ describe("places", () => {
 
 describe("told", () => {
   it("says settings as one reads them", () => {
-    expect([told("a"), told([8, 16]), told({ low: 1 }), told(true), told([["k", "v"]])]).toEqual([
+    expect([told("a"), told([8, 16]), told({ low: 1, high: 2 }), told(true), told([["k", "v"]]), told({ a: { b: 1 } })]).toEqual([
       "a",
       "8, 16",
-      '{"low":1}',
+      "low 1, high 2",
       "true",
       '[["k","v"]]',
+      '{"a":{"b":1}}',
     ]);
   });
 });
