@@ -85,8 +85,9 @@ webui-check: webui  ## lint and test the front end; fail where the committed bun
 	cd webui && npm run lint && npm test
 	@git status --porcelain -- llm_locust/webui | (! grep .) || { echo "llm_locust/webui differs from its source: commit what make webui built"; exit 1; }
 
-BENCHES := receive tls startup master soak report
-bench: $(STAMP)  ## what it costs and how true its times are, by parts (some 30 minutes); 2 where a bar is missed
+# The last two put other tools, some 14 GB, under benchmarks/build; make bench BENCHES="receive tls" for a part.
+BENCHES := receive tls verdict many_users startup master soak report peers truth
+bench: $(STAMP)  ## what it costs and how true its times are, beside other tools (90 minutes); 2 where a bar is missed
 	$(MAKE) --no-print-directory --keep-going $(BENCHES:%=bench-%)
 
 bench-%: $(STAMP)

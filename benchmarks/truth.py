@@ -1,6 +1,6 @@
 """What do load generators say about streams that are not what they seem?
 
-    python -m benchmarks.truth --install DIR [--tools llm-locust,vllm] [--cases A02,A26]
+    python -m benchmarks.truth [--tools llm-locust,vllm] [--cases A02,A26]
 
 The embedded server plays one fault script to each tool: one stream, two requests one after the other (one where a
 script is long). The right answers are those of the tests' own table of cases. A cell is right where
@@ -23,10 +23,9 @@ from typing import Any
 from benchmarks.lab import ROOT, raise_priority, save, table
 from benchmarks.peers import PEERS, ours
 from benchmarks.peers.compare import ToolFailedError, ask, read
-from benchmarks.peers.environments import bin_of
+from benchmarks.peers.environments import add_install_option, bin_of, install_all
 from benchmarks.peers.peer import Asked, Peer, make_tokenizer
 from benchmarks.rig.mock_process import start_mock
-from benchmarks.venvs import NotInstallableError
 from tests.cases.expected import EXPECTED, Expected
 from tests.cases.streams import STREAMS
 
@@ -107,17 +106,22 @@ class Answer:
 def main() -> int:
     """Play, ask, print, save; 1 if the product is wrong about any case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--install", type=Path, required=True, metavar="DIR", help="where the peers' environments are")
+    add_install_option(parser)
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--cases", default=",".join(TELLING))
     given = parser.parse_args()
     cases = [name for wanted in given.cases.split(",") for name in STREAMS if name.startswith(wanted) and _told(name)]
-    tools = given.tools.split(",")
+    if unknown := set(given.tools.split(",")) - set(TOOLS):
+        parser.error(f"--tools: no {', '.join(sorted(unknown))}; there are {', '.join(TOOLS)}")
+    tools = [TOOLS[name] for name in given.tools.split(",")]
+    folder = given.install.resolve()
+    missing = install_all(folder, tools)
     answers: list[Answer] = []
-    with tempfile.TemporaryDirectory() as folder:
-        tokenizer = make_tokenizer(Path(folder))
-        for name in tools:
-            answers += ask_all(TOOLS[name], cases, given.install.resolve(), tokenizer)
+    with tempfile.TemporaryDirectory() as cache:
+        tokenizer = make_tokenizer(Path(cache))
+        for peer in tools:
+            if peer.name not in missing:
+                answers += ask_all(peer, cases, bin_of(folder, peer) if peer.environment else Path(), tokenizer)
     answers = [*kept(answers), *answers]
     cases = [name for name in STREAMS if any(one.case == name for one in answers)]
     results = [{**asdict(one), "right": one.right(expected_of(one.case))} for one in answers]
@@ -144,13 +148,8 @@ def _told(case: str) -> str:
     return next((what for beginning, what in TELLING.items() if case.startswith(beginning)), "")
 
 
-def ask_all(peer: Peer, cases: list[str], install: Path, tokenizer: Path) -> list[Answer]:
-    """Ask one tool about every case; none where it is not installed."""
-    try:
-        programs = bin_of(install, peer) if peer.environment else Path()
-    except NotInstallableError as why:
-        print(f"{peer.name} left out: {why}", flush=True)
-        return []
+def ask_all(peer: Peer, cases: list[str], programs: Path, tokenizer: Path) -> list[Answer]:
+    """Ask one tool about every case."""
     answers = []
     for case in cases:
         answer = ask_one(peer, programs, case, tokenizer)

@@ -1,8 +1,7 @@
 """What do other load generators make of a load whose times are known?
 
-    python -m benchmarks.peers --install DIR                    make an environment for each, with pip
-    python -m benchmarks.peers --install DIR --run all          and measure each, and the product among them
-    python -m benchmarks.peers --install DIR --run vllm,sglang --rounds 3
+    python -m benchmarks.peers                                  all, each in an environment made with pip
+    python -m benchmarks.peers --run llm-locust-cold,sglang-rust --rounds 3
 
 400 streams at once, two requests each, 200 tokens a request: the truth server sends the first token after 50 ms and
 one each 20 ms, and keeps the instants at which it did. Server and tool have a core each. A tool that cannot be
@@ -21,20 +20,22 @@ from pathlib import Path
 from benchmarks.lab import save, table
 from benchmarks.peers import PEERS, ours
 from benchmarks.peers.compare import Comparison, ToolFailedError, compare
-from benchmarks.peers.environments import bin_of, install
+from benchmarks.peers.environments import add_install_option, bin_of, install_all
 from benchmarks.peers.peer import Peer, Spread, make_tokenizer
-from benchmarks.venvs import NotInstallableError
 
 OURS = {"llm-locust": ours.WARM, "llm-locust-cold": ours.COLD}
 KINDS = ("mean", "p50", "p99")
 COSTS = ("CPU µs a token", "CPU-s under load", "CPU-s in all", "memory MB", "load s", "wall s", "processes")
+RUST = PEERS["sglang-rust"].name
+MOST_TIMES = {RUST: 1.25}
+"""How many times a tool's CPU a token the product may take; of every other tool less than once."""
 
 
 def main() -> int:
-    """Install, measure, print, save; 1 where nothing could be measured."""
+    """Install, measure, print, save; 1 where a bar is missed or nothing could be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--install", type=Path, required=True, metavar="DIR", help="where the environments are")
-    parser.add_argument("--run", metavar="NAMES", help=f"all, or some of {', '.join((*OURS, *PEERS))}")
+    add_install_option(parser)
+    parser.add_argument("--run", default="all", metavar="NAMES", help=f"all, or some of {', '.join((*OURS, *PEERS))}")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--streams", type=int, default=400)
     parser.add_argument("--requests", type=int, default=2, help="requests a stream")
@@ -42,11 +43,11 @@ def main() -> int:
     given = parser.parse_args()
     folder = given.install.resolve()
     wanted = {**OURS, **PEERS}
-    if given.run and given.run != "all":
+    if given.run != "all":
+        if unknown := set(given.run.split(",")) - set(wanted):
+            parser.error(f"--run: no {', '.join(sorted(unknown))}; there are {', '.join(wanted)}")
         wanted = {name: wanted[name] for name in given.run.split(",")}
-    missing = make_environments(folder, list(wanted.values()))
-    if not given.run:
-        return 0
+    missing = install_all(folder, wanted.values())
     found: list[Comparison] = []
     with tempfile.TemporaryDirectory() as name:
         tokenizer = make_tokenizer(Path(name))
@@ -55,21 +56,7 @@ def main() -> int:
                 if peer.name not in missing:
                     found += one_run(number, peer, folder, tokenizer, given, missing)
     save("peers", {"runs": [one.as_dict() for one in found], "left_out": missing}, *tables(found, missing, given))
-    return 0 if found else 1
-
-
-def make_environments(folder: Path, peers: Sequence[Peer]) -> dict[str, str]:
-    """Install what is not there; return the reasons of those that cannot be."""
-    missing = {}
-    for peer in peers:
-        if not peer.environment:
-            continue
-        try:
-            print(f"{peer.name}: {install(folder, peer)}", flush=True)
-        except NotInstallableError as why:
-            print(f"{peer.name}: not installed: {why}", flush=True)
-            missing[peer.name] = str(why)
-    return missing
+    return 0 if found and not missed(found) else 1
 
 
 def one_run(
@@ -87,7 +74,7 @@ def one_run(
         print(f"round {number + 1}: {peer.name}: {why}", flush=True)
         missing.setdefault(peer.name, str(why))
         return []
-    one.notes["load_average_before"] = round(load, 1)
+    one.notes.update(round=number, load_average_before=round(load, 1))
     print(
         f"round {number + 1}: {peer.name}: TTFT {three(one.said.ttft_ms)} (sent {three(one.sent['ttft_ms'])}), "
         f"ITL {three(one.said.itl_ms)}, CPU {one.cpu_us_a_token:.1f} µs a token, "
@@ -104,18 +91,41 @@ def tables(found: list[Comparison], missing: dict[str, str], given: argparse.Nam
         f"{given.streams} streams at once, {given.requests} requests each, {given.tokens} tokens a request, "
         f"{given.rounds} rounds. Reported mean / p50 / p99 in ms; in brackets what the server sent."
     )
-    reported, cost = [], []
+    reported, cost = list[tuple[str, ...]](), list[tuple[str, ...]]()
     for tool in tools:
         own = [one for one in found if one.tool == tool]
         spreads = [beside(own, metric) for metric in ("ttft_ms", "itl_ms", "tpot_ms")]
         reported.append((tool, *spreads, counted(own)))
-        cost.append((tool, *(f"{statistics.median(values):,.1f}" for values in zip(*map(costs, own), strict=True))))
+        to_rust = times(found, tool, RUST)
+        figures = (f"{statistics.median(values):,.1f}" for values in zip(*map(costs, own), strict=True))
+        cost.append((tool, "–" if to_rust is None else f"{to_rust:.2f}", *figures))
     left_out = [(tool, why, "", "", "") for tool, why in missing.items() if tool not in tools]
     return (
         head,
         table(("tool", "TTFT", "ITL", "TPOT", "ok / tokens"), [*reported, *left_out]),
-        table(("tool", *COSTS), cost),
+        table(("tool", "× Rust client's CPU a token", *COSTS), cost),
     )
+
+
+def times(found: list[Comparison], tool: str, other: str) -> float | None:
+    """Return the median over the rounds of one tool's CPU a token to another's in the same round."""
+    rounds: dict[int, dict[str, float]] = {}
+    for one in found:
+        rounds.setdefault(one.notes["round"], {})[one.tool] = one.cpu_us_a_token
+    both = [used[tool] / used[other] for used in rounds.values() if tool in used and other in used]
+    return statistics.median(both) if both else None
+
+
+def missed(found: list[Comparison]) -> bool:
+    """Say whether the product takes more of a tool's CPU than it may, with its warm-up or without, and tell it."""
+    within = True
+    for own in OURS.values():
+        for peer in PEERS.values():
+            ratio, most = times(found, own.name, peer.name), MOST_TIMES.get(peer.name, 1.0)
+            if ratio is not None and ratio > most:
+                print(f"missed: {own.name}: {ratio:.2f} × the CPU a token of {peer.name} ({most:g})")
+                within = False
+    return not within
 
 
 def costs(one: Comparison) -> tuple[float, ...]:

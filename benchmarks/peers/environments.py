@@ -8,12 +8,38 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from argparse import ArgumentParser
+from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks.native import BUILD
 from benchmarks.peers.peer import Peer
 from benchmarks.venvs import NotInstallableError
 
+FOLDER = BUILD / "peers"
 LIMIT_S = 1800
+
+
+def add_install_option(parser: ArgumentParser) -> None:
+    """Let the environments be elsewhere: they are big."""
+    parser.add_argument(
+        "--install", type=Path, default=FOLDER, metavar="DIR",
+        help="where the tools' environments are or are made, some 14 GB (%(default)s)",
+    )  # fmt: skip
+
+
+def install_all(folder: Path, peers: Iterable[Peer]) -> dict[str, str]:
+    """Install what is not there; return the reasons of those that cannot be, by name."""
+    missing = {}
+    for peer in peers:
+        if not peer.environment:
+            continue
+        try:
+            print(f"{peer.name}: {install(folder, peer)}", flush=True)
+        except NotInstallableError as why:
+            print(f"{peer.name}: left out: {why}", flush=True)
+            missing[peer.name] = str(why)
+    return missing
 
 
 def bin_of(folder: Path, peer: Peer) -> Path:

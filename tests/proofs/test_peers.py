@@ -14,8 +14,9 @@ import pytest
 
 from benchmarks.lab import Sent
 from benchmarks.peers import PEERS
-from benchmarks.peers.compare import ToolFailedError, compared, read
-from benchmarks.peers.environments import bin_of, install
+from benchmarks.peers.__main__ import missed, times
+from benchmarks.peers.compare import TAIL_NS, Comparison, ToolFailedError, compared, read
+from benchmarks.peers.environments import bin_of, install, install_all
 from benchmarks.peers.peer import Asked, Said
 from benchmarks.peers.tree import Ended, TreeUsage, run_tree
 from benchmarks.truth import Answer, expected_of, sent_ttft_ms
@@ -69,10 +70,39 @@ def test_what_was_sent_is_judged_without_warm_up_and_unfinished_requests() -> No
     ]
     usage = TreeUsage(rows=[(0, 1.0), (90 * MS, 1.5), (310 * MS, 2.25), (900 * MS, 4.0)], total_cpu_s=4.5)
     one = compared("t", Said(2), sent, 2, Ended(0, "", usage, False))
-    assert (one.requests_sent, one.tokens_sent, one.load_s, one.cpu_load_s, one.cpu_s) == (2, 6, 0.2, 0.75, 4.5)
+    assert (one.requests_sent, one.tokens_sent, one.load_s, one.cpu_s) == (2, 6, 0.2, 4.5)
+    cpu_s = usage.cpu_s(100 * MS, 300 * MS + TAIL_NS)
+    assert (one.tokens_under_load, one.cpu_load_s) == (6 + 2 + 1, cpu_s)
+    assert one.cpu_us_a_token == pytest.approx(cpu_s / 9 * 1e6)
     assert one.sent["ttft_ms"] == {"mean": 55.0, "p50": 50.0, "p99": 60.0, "max": 60.0}
     assert one.sent["itl_ms"]["max"] == 30.0
     assert one.sent["tpot_ms"]["mean"] == 20.0
+
+
+def test_cpu_is_taken_evenly_between_samples() -> None:
+    """Samples each 100 ms: half a core at first, then a whole one; nothing is known after the last."""
+    usage = TreeUsage(rows=[(0, 0.0), (100 * MS, 0.05), (200 * MS, 0.15)])
+    assert usage.cpu_s(50 * MS, 150 * MS) == pytest.approx(0.025 + 0.05)
+    assert usage.cpu_s(100 * MS, 900 * MS) == pytest.approx(0.10)
+
+
+def test_the_products_cpu_is_held_against_each_tools_of_the_same_round(capsys: pytest.CaptureFixture[str]) -> None:
+    """1.25 × the Rust client's is allowed, of any other less than once; medians of ratios, not of CPU."""
+
+    def used(tool: str, number: int, us: float) -> Comparison:
+        return Comparison(tool, Said(), {}, 1, 1, 1_000_000, 1.0, us, us, 1.0, 1.0, 1, {"round": number})
+
+    rust, python = (PEERS[name].name for name in ("sglang-rust", "sglang"))
+    found = [used(tool, number, us * slow) for number, slow in enumerate((1.0, 3.0, 1.5))
+             for tool, us in (("llm-locust", 12.4), (rust, 10.0), (python, 20.0))]  # fmt: skip
+    assert times(found, "llm-locust", rust) == pytest.approx(1.24)
+    assert times(found, "llm-locust", PEERS["vllm"].name) is None
+    assert not missed(found)
+    cold = [used("llm-locust, no warm-up", number, 12.6) for number in range(3)]
+    rusty = [one for one in found if one.tool == rust and one.notes["round"] == 0]
+    assert missed([*cold, *rusty])
+    assert f"no warm-up: 1.26 × the CPU a token of {rust} (1.25)" in capsys.readouterr().out
+    assert missed([*cold, used(python, 0, 12.0)])
 
 
 def test_a_tool_without_a_report_says_its_last_words(tmp_path: Path) -> None:
@@ -97,6 +127,9 @@ def test_a_failed_install_leaves_pips_reason_and_nothing_that_looks_installed(tm
         install(tmp_path, peer)
     with pytest.raises(NotInstallableError, match="No matching distribution found"):
         bin_of(tmp_path, peer)
+    reasons = install_all(tmp_path, [peer, replace(peer, name="ours", environment="")])
+    assert list(reasons) == [peer.name]
+    assert "No matching distribution found" in reasons[peer.name]
 
 
 def test_commands_name_only_the_address_they_were_given(tmp_path: Path) -> None:
