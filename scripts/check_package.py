@@ -44,7 +44,7 @@ def check_installed(work: Path) -> None:
     venv.create(home, with_pip=True)
     python = str(home / "bin" / "python")
     offline = ["--no-index", "--find-links", str(work / "wheels")]
-    install = (python, "-m", "pip", "install", "--quiet", *offline, "llm-locust[tokenizers]")
+    install = (python, "-m", "pip", "install", "--quiet", *offline, "llm-locust[tokenizers,png,xlsx]")
     run(*install, PIP_CONFIG_FILE=os.devnull, PIP_FIND_LINKS="")
     check("installs without an index", True, platform.machine())
     written = run(str(home / "bin" / "llm-locust"), "init", str(work / "files"))

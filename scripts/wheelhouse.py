@@ -14,6 +14,9 @@ from pathlib import Path
 GLIBC = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
 
 
+EXTRAS = "tokenizers,png,xlsx"
+
+
 def main() -> int:
     """Build the project's wheel and download its dependencies' for each target; return pip's exit code."""
     options = _parser().parse_args()
@@ -31,7 +34,7 @@ def main() -> int:
             if done.returncode:
                 return done.returncode
     print(f"{len(list(folder.glob('*.whl')))} wheels in {folder}/. On the machine without a network:")
-    print(f"  pip install --no-index --find-links {folder} 'llm-locust[tokenizers]'")
+    print(f"  pip install --no-index --find-links {folder} 'llm-locust[{EXTRAS}]'")
     return 0
 
 
@@ -39,7 +42,7 @@ def _download(folder: Path, wheel: Path, machine: str, version: str) -> list[str
     platforms = [part for tag in GLIBC for part in ("--platform", f"{tag}_{machine}")]
     target = ["--only-binary=:all:", "--python-version", version, "--implementation", "cp", *platforms]
     quiet = ["--quiet", "--disable-pip-version-check", "--find-links", str(folder)]
-    return [sys.executable, "-m", "pip", "download", *quiet, "--dest", str(folder), *target, f"{wheel}[tokenizers]"]
+    return [sys.executable, "-m", "pip", "download", *quiet, "--dest", str(folder), *target, f"{wheel}[{EXTRAS}]"]
 
 
 def _parser() -> argparse.ArgumentParser:

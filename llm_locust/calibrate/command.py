@@ -25,8 +25,10 @@ BUDGET_S = 50.0
 def calibrate_main(argv: Sequence[str]) -> int:
     """Run the command; return its exit code: 1 where not even the lowest level is carried."""
     parser = argparse.ArgumentParser(prog="llm-locust calibrate", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--want-tokens-per-s", type=float, metavar="N", help="a load: how many workers does it need?")
-    parser.add_argument("--want-streams", type=int, metavar="N", help="the same by concurrent requests")
+    parser.add_argument(
+        "--want-tokens-per-s", type=positive, metavar="N", help="a load: how many workers does it need?"
+    )
+    parser.add_argument("--want-streams", type=positive, metavar="N", help="the same by concurrent requests")
     given = parser.parse_args(argv)
     print(f"Streams of {TOKENS} tokens, one every {GAP_MS:.0f} ms, one worker on one core; under a minute.")
     try:
@@ -37,6 +39,17 @@ def calibrate_main(argv: Sequence[str]) -> int:
     for line in advice(levels, given.want_tokens_per_s, given.want_streams):
         print(line)
     return 0 if best_of(levels) is not None else 1
+
+
+def positive(text: str) -> float:
+    """Read a number above 0. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
 
 
 def climb() -> list[Level]:
@@ -74,11 +87,11 @@ def shown(level: Level) -> str:
     )
 
 
-def advice(levels: Sequence[Level], want_tokens_per_s: float | None, want_streams: int | None) -> Iterator[str]:
+def advice(levels: Sequence[Level], want_tokens_per_s: float | None, want_streams: float | None) -> Iterator[str]:
     """Say what one worker carries, what limits it, and how many workers the wanted load needs."""
     best = best_of(levels)
     if best is None:
-        yield f"One worker does not carry even {levels[0].streams} streams here."
+        yield f"One worker does not carry even {min(level.streams for level in levels)} streams here."
         yield f"Limited by {limit_of(levels)}."
         return
     yield f"One worker carries {best.tokens_per_s:,.0f} tokens/s on {best.streams:,} streams (times: {best.source})."
@@ -87,7 +100,7 @@ def advice(levels: Sequence[Level], want_tokens_per_s: float | None, want_stream
         return
     workers = workers_for(best, want_tokens_per_s, want_streams)
     wanted = [f"{want_tokens_per_s:,.0f} tokens/s"] if want_tokens_per_s is not None else []
-    wanted += [f"{want_streams:,} streams"] if want_streams is not None else []
+    wanted += [f"{want_streams:,.0f} streams"] if want_streams is not None else []
     yield f"{' and '.join(wanted)}: {workers} worker{'s' if workers > 1 else ''}, each at {HEADROOM:.0%} of that."
     cores = os.cpu_count() or 1
     if workers > cores - 1:

@@ -112,7 +112,7 @@ def _rounded(streams: float) -> int:
     return round(streams / 10) * 10 if streams >= 100 else max(round(streams), 1)
 
 
-def workers_for(best: Level, want_tokens_per_s: float | None, want_streams: int | None) -> int:
+def workers_for(best: Level, want_tokens_per_s: float | None, want_streams: float | None) -> int:
     """Return how many workers a load needs, each at HEADROOM of what one carried."""
     shares = [1.0]
     if want_tokens_per_s is not None:

@@ -90,7 +90,7 @@ class Conductor:
         row = self.row
         self._skip_rest(reason)
         if row is not None and row.opened_ns is not None and row.closed_ns is None:
-            row.closed_ns, row.ended_by = self._crew.now_ns(), reason
+            row.close(self._crew.now_ns(), reason)
 
     @property
     def applied(self) -> Sequence[Applied]:
@@ -260,8 +260,9 @@ class Conductor:
         if row is None or row.opened_ns is None or row.drained_ns is not None:
             return
         if row.closed_ns is None:
-            row.closed_ns, row.ended_by = self._crew.now_ns() + LEAD_NS, reason
-            self._crew.mark(row.label, DRAIN, row.closed_ns)
+            at_ns = self._crew.now_ns() + LEAD_NS
+            row.close(at_ns, reason)
+            self._crew.mark(row.label, DRAIN, at_ns)
         yield from self._drain()
 
     # ---- rows ----

@@ -86,3 +86,15 @@ class Applied(msgspec.Struct, kw_only=True):
     ended_by: str = ""  # hold, max hold, requests, trace, edit, run time, or what `stop` was told
     skipped: str = ""
     notes: list[str] = msgspec.field(default_factory=list)
+
+    def close(self, at_ns: int, reason: str) -> None:
+        """End it before its plan is done; a window that was announced for later never began."""
+        self.closed_ns, self.ended_by = at_ns, reason
+        if self.steady_ns is not None and self.steady_ns >= at_ns:
+            self.steady_ns = None
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether it ran and ended without a window; one that was edited goes on in a row of its own."""
+        over = not self.skipped and self.closed_ns is not None
+        return over and self.steady_ns is None and self.ended_by != "edit"

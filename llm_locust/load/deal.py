@@ -6,6 +6,7 @@ The master's side of `StageOrder`. Knows no Locust, no sockets and no clock.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import msgspec
 import numpy as np
@@ -89,6 +90,7 @@ class Dealer:
         self._trace_ns = trace_ns
         self._quotas: dict[str, int] | None = None if requests is None else deal_quota(requests, weights)
         self._changes = 0
+        self._is_measured = False
         self.unissued = 0
         """Arrivals that fell due at a worker that was lost, before the others took over."""
 
@@ -115,6 +117,23 @@ class Dealer:
         self._order = msgspec.structs.replace(self._order, shares=((0, weights),))
         if self._requests is not None:
             self._quotas = deal_quota(self._requests, weights)
+
+    def measure(self, weights: Weights, offset_ns: int) -> bool:
+        """Deal by the users as the measured window finds them; False where nothing is to be sent.
+
+        Users come one after the other: the first that came would have all shares and the whole quota, of which nothing
+        has been issued before the window. Within a stage once: users changed by hand split its row, not its quota.
+        """
+        if self._is_measured:
+            return False
+        self._is_measured = True
+        changed = False
+        if self._order.arrivals is not None and _parts(weights) != _parts(self.weights):
+            self.reshare(weights, offset_ns)
+            changed = True
+        if self._requests is not None and (quotas := deal_quota(self._requests, weights)) != self._quotas:
+            self._quotas, changed = quotas, True
+        return changed
 
     def reshare(self, weights: Weights, offset_ns: int) -> None:
         """Let new shares hold from the first arrival due at or after the offset from the stage's opening.
@@ -165,3 +184,9 @@ class Dealer:
                 count += passed
             counts.append(count)
         return counts[1]
+
+
+def _parts(weights: Weights) -> dict[str, Fraction]:
+    """The share of each worker that has one."""
+    total = sum(users for _, users in weights)
+    return {worker: Fraction(users, total) for worker, users in weights if users}

@@ -81,11 +81,13 @@ def asked_facts(
 
 
 def build_body(dialect: Dialect, prompt: PromptRequest, options: BodyOptions) -> dict[str, Any]:
-    """Build the body; a prompt without an output limit does not ask to ignore the end of the sequence.
+    """Build the body. Raises ValueError where the dialect cannot carry the prompt.
 
-    It would run to the end of the context. Raises ValueError where the dialect cannot carry the prompt.
+    A prompt without an output limit does not ask to ignore the end of the sequence: the answer would run to the end of
+    the context. Nor does one that says something, unless that was asked for.
     """
-    if options.ignore_eos and prompt.output_tokens is None:
+    own = options.ignore_eos_if_made and not prompt.made
+    if options.ignore_eos and (own or prompt.output_tokens is None):
         options = msgspec.structs.replace(options, ignore_eos=False)
     return dialect.body(prompt, options)
 

@@ -41,6 +41,7 @@ class StreamSink:
     def __init__(self, asked: AskFacts, reader: Reader, timeline: Timeline, on_tokens: OnTokens | None = None) -> None:
         self.reader = reader
         self.timeline = timeline
+        timeline.usage = reader.usage
         self.body = bytearray()
         self._asked = asked
         self._decoder: EventDecoder | None = None

@@ -3,8 +3,9 @@
 Knows no I/O, no clock and no Locust: instants are ns of the process's monotonic clock, and come in.
 The hot path only appends to timelines; `harvest` walks what arrived since and books it into the second
 and the window (stage, phase, name) in which it arrived. When a stream has ended, its true token count is
-known: the difference to what was booked is spread over its arrivals. So the totals do not depend on when
-harvests happened, no token is booked twice, and no total is ever below 0 once its streams have ended.
+known: the difference to what was booked is spread over its arrivals. A prompt's tokens belong to the instant of the
+first token, and are booked as soon as the server has told their number. So the totals do not depend on when harvests
+happened, no token is booked twice, and no total is ever below 0 once its streams have ended.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Ending(NamedTuple):
 class Stream:
     """One request in flight, as the ledger knows it."""
 
-    __slots__ = ("booked", "booked_events", "booked_until_ns", "ending", "first_event", "name", "start_ns", "timeline")
+    __slots__ = ("booked", "booked_events", "booked_input_tokens", "booked_until_ns", "ending", "first_event", "name",
+                 "start_ns", "timeline")  # fmt: skip
 
     def __init__(self, name: int, start_ns: int, timeline: Timeline) -> None:
         self.name = name
@@ -54,6 +56,7 @@ class Stream:
         self.timeline = timeline
         self.booked = False
         self.booked_events = 0
+        self.booked_input_tokens = 0
         self.first_event = 0
         self.booked_until_ns = start_ns
         self.ending: Ending | None = None
@@ -167,6 +170,8 @@ class Ledger:
                 self._book_end(stream, ending)
             else:
                 pieces.append(_running_tokens(stream, until_ns))
+                if stream.booked_events and not stream.booked_input_tokens:
+                    self._book_input(stream, stream.timeline.first_ns, stream.timeline.usage.input_tokens)
         at_ns, tokens = (np.concatenate(column) for column in zip(*pieces, strict=True))
         names = np.repeat([stream.name for stream in streams], [at.size for at, _ in pieces])
         self._book_tokens("output_tokens", at_ns, tokens, names)
@@ -224,10 +229,16 @@ class Ledger:
             second.sample("user_wait_ms", record.user_wait_ns)
             second.sample("dispatch_lag_ms", record.dispatch_lag_ns)
             second.samples("itl_ms", samples.itl_ns)
-        first_ns = stream.timeline.first_ns or (end_ns if ok else None)
-        if record.input_tokens and first_ns is not None:
-            self._window(self._mark(first_ns), name).counts["input_tokens"] += record.input_tokens
-            self._second(first_ns).counts["input_tokens"] += record.input_tokens
+        self._book_input(stream, stream.timeline.first_ns or (end_ns if ok else None), record.input_tokens)
+
+    def _book_input(self, stream: Stream, first_ns: int | None, input_tokens: int | None) -> None:
+        """Count the prompt's tokens at the first token: what was not counted yet, or the difference to what was."""
+        if first_ns is None or input_tokens is None or input_tokens == stream.booked_input_tokens:
+            return
+        fresh = input_tokens - stream.booked_input_tokens
+        stream.booked_input_tokens = input_tokens
+        self._window(self._mark(first_ns), self._names[stream.name]).counts["input_tokens"] += fresh
+        self._second(first_ns).counts["input_tokens"] += fresh
 
     def _book_starts(self, until_ns: int) -> Iterator[None]:
         """Count the requests that started, in pieces; what a caller that is ended leaves is counted the next time."""

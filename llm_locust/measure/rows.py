@@ -40,6 +40,7 @@ class Source:
     backlog_max: int = 0
     gaps: GapStatistics = field(default_factory=GapStatistics)
     of_one_name: bool = False
+    measured: bool = True  # whether it is a window: arrivals are counted in windows only
 
 
 def row_values(source: Source) -> dict[str, Value]:
@@ -142,13 +143,19 @@ def _schedule(source: Source, _: dict[str, Value]) -> dict[str, Value]:
     backoff = {"backoff_s": None if source.of_one_name else counts["backoff_ns"] / 1e9}
     if not (source.open_loop or counts["scheduled"] or counts["arrivals_due"]):
         return {"load": "closed loop", **backoff}
-    cap_reached = _per(shared["cap_reached_ns"], shared["observed_ns"])
-    return {
+    own = {
         "load": "open loop",
         "rate_requested_per_s": source.rate_per_s,
         "rate_achieved_per_s": _per(source.window.counts["started"], source.window_ns / 1e9),
         "arrival_gap_mean_ms": source.gaps.mean_ms,
         "arrival_gap_cv": source.gaps.variation,
+        **backoff,
+    }
+    if source.of_one_name or not source.measured:
+        return own
+    cap_reached = _per(shared["cap_reached_ns"], shared["observed_ns"])
+    return {
+        **own,
         "arrivals_due": counts["arrivals_due"],
         "arrivals_started": counts["arrivals_started"],
         "arrivals_unstarted": counts["arrivals_unstarted"],
@@ -157,7 +164,6 @@ def _schedule(source: Source, _: dict[str, Value]) -> dict[str, Value]:
         "cap_reached_ratio": cap_reached,
         "scheduled_lower_bounds": int(counts["arrivals_unstarted"] > 0),
         "saturated": None if cap_reached is None else int(cap_reached > SATURATED_RATIO),
-        **backoff,
     }
 
 

@@ -29,9 +29,10 @@ SECOND_COLUMNS: tuple[str, ...] = (
     *(f"{name}_{statistic}" for name in _DISTRIBUTIONS for statistic in ("p50", "p99")),
     "late_requests",
     "late_output_tokens",
+    "late_input_tokens",
 )
 """The keys of `SecondRow.values`. The late ones are what was added to earlier rows after they were handed
-out: requests that started or ended there, and output tokens, less those taken back when a count became known."""
+out: requests that started or ended there, and tokens, less those taken back when a count became known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +100,5 @@ class SecondRows:
                 values[f"{name}_{statistic}"] = None if value is None else value / 1e6
         values["late_requests"] = sum(late.counts[key] for key in ("started", "ok", "failed", "unfinished"))
         values["late_output_tokens"] = late.counts["output_tokens"]
+        values["late_input_tokens"] = late.counts["input_tokens"]
         return values

@@ -128,7 +128,9 @@ def _rows_of(
     rows = []
     window_ns = _length_ns(shared)
     open_loop = facts.open_loop or facts.rate_per_s is not None
-    whole = Source(Tally(), Tally(), shared, window_ns, facts.users, facts.rate_per_s, open_loop)
+    whole = Source(
+        Tally(), Tally(), shared, window_ns, facts.users, facts.rate_per_s, open_loop, measured=phase == STEADY
+    )
     whole.cell.merge(stage_wide)
     for name in names:
         key = (stage, name, phase)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_locust.measure.tokens import UNKNOWN, final_tokens, known_tokens
-from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, Arrival
+from llm_locust.protocol.types import ANSWER, NOTHING, REASONING, Arrival, Usage
 
 LATE_READ_NS = 1_000_000
 """A read of several events whose first byte may have come longer ago has upper bounds only."""
@@ -37,6 +37,7 @@ class Timeline:
         "catch_up",
         "first_read_late",
         "late_events",
+        "usage",
     )
 
     def __init__(self) -> None:
@@ -50,6 +51,8 @@ class Timeline:
         self.first_read_late = False
         self.catch_up: Callable[[int | None], object] | None = None
         """Brings in what was received up to an instant but not parsed yet; None where nothing waits."""
+        self.usage = Usage()
+        """What the server has told of its counts so far: its reader's."""
 
     def add(self, arrivals: tuple[Arrival, ...], at_ns: int, cumulative_tokens: int | None = None) -> None:
         """Append one token-bearing event. Hot path, per event; `arrivals` is not empty."""

@@ -21,15 +21,16 @@ MOST_POINTS = 400
 """Points kept; a night of 12 h then has one about every two minutes, ten minutes are kept to the second."""
 
 RATES = {
-    "started_per_s": "requests_started",
-    "ok_per_s": "requests_ok",
-    "failed_per_s": "requests_failed",
-    "unfinished_per_s": "requests_unfinished",
-    "output_tok_per_s": "output_tokens",
-    "input_tok_per_s": "input_tokens",
-    "in_flight": "in_flight",
+    "started_per_s": ("requests_started",),
+    "ok_per_s": ("requests_ok",),
+    "failed_per_s": ("requests_failed",),
+    "unfinished_per_s": ("requests_unfinished",),
+    "output_tok_per_s": ("output_tokens", "late_output_tokens"),
+    "input_tok_per_s": ("input_tokens", "late_input_tokens"),
+    "in_flight": ("in_flight",),
 }
-"""Columns of a point that are means over its seconds, and the columns of timeline.csv they come from."""
+"""Columns of a point that are means over its seconds, and the columns of timeline.csv whose sum they come from: tokens
+whose number became known late are told when it did."""
 
 _QUANTILES: dict[str, tuple[float, ...]] = {
     "ttft_ms": (0.5, 0.9, 0.99),
@@ -185,12 +186,13 @@ class History:
 
 def _point(row: TimelineRow) -> Point:
     second = row.second
-    tokens = float(second.values["output_tokens"] or 0)
+    sums = {name: float(sum(second.values[column] or 0 for column in columns)) for name, columns in RATES.items()}
+    tokens = sums["output_tok_per_s"]
     return Point(
         second.epoch_s,
         second.epoch_s + 1,
         (row.stage, row.phase),
-        {name: float(second.values[column] or 0) for name, column in RATES.items()},
+        sums,
         tokens,
         tokens,
         row.users,

@@ -24,16 +24,18 @@ _MOST = {
     "users": "users",
     "in_flight_peak": "in_flight_peak",
     "loop_lag_ms_max": "loop_lag_ms_max",
-    "output_tok_per_s_max": "output_tokens",
     "itl_ms_p50": "itl_ms_p50",
     "itl_ms_p99": "itl_ms_p99",
 }
+_LATE = ("late_output_tokens", "late_input_tokens")
+"""Columns that runs of older versions lack."""
 _QUANTILES = {name: float(name[-2:]) / 100 for name in POINT_COLUMNS if name[-4:-2] == "_p"}
 
 
 def history(timeline: pd.DataFrame, ended: EndedRequests, most_points: int = MOST_POINTS) -> dict[str, Any]:
     """Return columns, heat scale, points and bands as `live.LiveHistory` tells them."""
     timeline = timeline.sort_values("epoch_s", kind="stable", ignore_index=True)
+    timeline = timeline.assign(**{late: 0 for late in _LATE if late not in timeline})
     points = [list(point.values()) for point in _points(timeline, ended, most_points)]
     return {
         "columns": POINT_COLUMNS,
@@ -47,13 +49,15 @@ def _points(timeline: pd.DataFrame, ended: EndedRequests, most_points: int) -> I
     seconds = timeline["epoch_s"].to_numpy(np.int64)
     for first, end in pairwise(_bounds(timeline, most_points)):
         part = timeline.iloc[first:end]
+        sums = {name: part[list(columns)].sum(axis=1) for name, columns in RATES.items()}
         from_s, until_s = int(seconds[first]), int(seconds[end - 1]) + 1
         found = {
             "from_s": from_s,
             "until_s": until_s,
-            **{name: _drawn(part[column].sum() / len(part)) for name, column in RATES.items()},
+            **{name: _drawn(sum_.sum() / len(part)) for name, sum_ in sums.items()},
             **{name: _drawn(part[column].max()) for name, column in _MOST.items()},
-            "output_tok_per_s_min": _drawn(part["output_tokens"].min()),
+            "output_tok_per_s_min": _drawn(sums["output_tok_per_s"].min()),
+            "output_tok_per_s_max": _drawn(sums["output_tok_per_s"].max()),
             **_quantiles(ended, min(from_s, until_s - SLIDING_S), until_s),
             "ttft_ms_heat": _heat_of_requests(ended, from_s, until_s),
             "itl_ms_heat": _heat_of_seconds(part),

@@ -30,8 +30,9 @@ TIMELINE_COLUMNS: tuple[str, ...] = (
     "phase",
     "users",
     "loop_lag_ms_max",
-    *SECOND_COLUMNS,
+    *SECOND_COLUMNS[:-1],
     "itl_ms_heat",
+    SECOND_COLUMNS[-1],  # came later: a column is only added at the end
 )
 TIMELINE_TEXT_COLUMNS: frozenset[str] = frozenset({"run_id", "stage", "phase", "itl_ms_heat"})
 TIMELINE_HEADER = ",".join(TIMELINE_COLUMNS)
@@ -40,5 +41,6 @@ TIMELINE_HEADER = ",".join(TIMELINE_COLUMNS)
 def timeline_line(run_id: str, row: TimelineRow) -> str:
     """Return the second's line without its end."""
     head = (run_id, row.second.epoch_s, row.stage, row.phase, row.users, row.loop_lag_ms_max)
-    numbers = (row.second.values[name] for name in SECOND_COLUMNS)
-    return ",".join(cell(value) for value in (*head, *numbers, heat_cell(row.second.distributions.get("itl_ms"))))
+    *numbers, last = (row.second.values[name] for name in SECOND_COLUMNS)
+    heat = heat_cell(row.second.distributions.get("itl_ms"))
+    return ",".join(cell(value) for value in (*head, *numbers, heat, last))

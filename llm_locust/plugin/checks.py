@@ -59,6 +59,8 @@ def start_problems(settings: Settings, user_classes: Iterable[type[Any]], shape:
         problems += of_shape or _of_plan(library, shape.plan(settings))
     elif "levels" in settings.given or "rates_per_s" in settings.given or "hold_s" in settings.given:
         problems.append("--llm-levels, --llm-rates and --llm-hold vary a shape's stages: add --llm-shape")
+    elif "arrivals" in settings.given and settings.arrivals.law != "trace" and settings.rate_per_s is None:
+        problems.append("--llm-arrivals says how the requests of a rate arrive: add --llm-rate 10")
     elif settings.requests is not None and len(settings.requests) > 1:
         problems.append("--llm-requests: a list has one number per stage of a shape: add --llm-shape")
     else:

@@ -14,7 +14,7 @@ import msgspec
 
 from llm_locust.load.arrivals import Weights, trace_instants_ns
 from llm_locust.load.deal import RESHARE_LEAD_NS, Dealer
-from llm_locust.load.stage import DRAIN, StageOrder, Tally
+from llm_locust.load.stage import DRAIN, STEADY, StageOrder, Tally
 
 from . import messages
 from .issuer import PromptsOfStage
@@ -117,14 +117,20 @@ class MasterCrew:
     def open(self, at_ns: int, phase: str) -> None:
         """Send the stage again with the shares as the users are now, then open every gate at that instant."""
         assert self._dealer is not None
-        self._dealer.deal_anew(self._weights())
+        weights = self._weights()
+        self._dealer.deal_anew(weights)
+        if phase == STEADY:
+            self._dealer.measure(weights, 0)
         self._send_deal()
         self._opened_ns = at_ns
         self._tell(messages.OPEN, at_ns=at_ns, phase=phase, label=self._label)
 
     def mark(self, label: str, phase: str, at_ns: int) -> None:
-        """Announce a phase; `drain` closes the gates."""
+        """Announce a phase; `drain` closes the gates. What is measured is dealt by the users as they are now."""
+        assert self._dealer is not None
         self._label = label
+        if phase == STEADY and self._dealer.measure(self._weights(), self._offset_ns()):
+            self._send_deal()
         self._tell(messages.MARK, at_ns=at_ns, phase=phase, label=label)
 
     def cut(self) -> None:

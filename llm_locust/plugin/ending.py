@@ -148,6 +148,8 @@ class Ending:
                 failed=failed,
                 other_errors=bool(self._runner.exceptions) or bool(self._runner.errors),
                 aborted=bool(run.aborted),
+                measured=view.measured(picture),
+                whole=view.whole(picture),
                 files_whole=not run.not_whole,
                 on_error=self._environment.parsed_options.exit_code_on_error,
             )

@@ -18,7 +18,8 @@ class Result:
     """What an exit code is made of. `slo_met` is None without an SLO; `on_error` is Locust's --exit-code-on-error.
 
     `ok` and `failed` count requests of all phases; `other_errors` are Locust's own: of other users, of tasks.
-    `files_whole`: everything that was measured is on the disk.
+    `measured`: at least one request was; `whole`: every stage of the plan was. `files_whole`: everything that was
+    measured is on the disk.
     """
 
     invalid: bool
@@ -28,19 +29,25 @@ class Result:
     failed: int
     other_errors: bool = False
     aborted: bool = False
+    measured: bool = True
+    whole: bool = True
     files_whole: bool = True
     on_error: int = 1
 
 
 def exit_code(result: Result) -> int:
-    """Give the code: 4 INVALID > 2 as Locust has it > 3 an SLO was missed > 1 > 0; without a success never 0."""
+    """Give the code: 4 INVALID > 2 as Locust has it > 3 an SLO was missed > 1 > 0.
+
+    Never 0 without a success, without a measured request, or where an SLO was to be met by stages that did not come.
+    """
     if result.invalid:
         return INVALID_CODE
     if result.unhandled:
         return UNHANDLED_CODE
     if result.slo_met is False:
         return SLO_CODE
-    if result.aborted or not result.ok or not result.files_whole:
+    unproven = not result.measured or (result.slo_met is not None and not result.whole)
+    if result.aborted or not result.ok or not result.files_whole or unproven:
         return result.on_error or 1
     if result.slo_met is None and (result.failed or result.other_errors):
         return result.on_error

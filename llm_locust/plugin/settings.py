@@ -175,6 +175,10 @@ def contradictions(settings: Settings) -> Iterator[str]:
         yield "--llm-ignore-eos: needs a length to run to; add --llm-output-tokens 2048"
     if settings.insecure and settings.ca_file:
         yield "--llm-insecure and --llm-ca-file exclude each other; a certificate is verified or it is not"
+    if settings.price_per_gpu_hour is not None and not any(key == "gpus" for key, _ in settings.tags):
+        yield "--llm-price-per-gpu-hour: of how many? add --llm-tag gpus=8"
+    if "think_time_s" in given and settings.rate_per_s is not None:
+        yield "--llm-think-time and --llm-rate exclude each other; with a rate the schedule says when a user asks"
     yield from _missing_files(settings)
     yield from _bad_hosts(settings.hosts)
 

@@ -25,6 +25,8 @@ UNFINISHED_MOST = 0.05
 REPEATED_PROMPTS_MOST = 0.05
 PROMPT_LENGTH_OFF_MOST = 0.05
 CLOCK_UNCERTAINTY_MOST_MS = 5.0
+IN_FLIGHT_LEAST = 0.8
+NOTHING_MEASURED = "nothing was measured: no request began in a window, ramps and warm-ups do not count"
 _SEVERITY = (Validity.VALID, Validity.SUSPECT, Validity.INVALID)
 
 
@@ -42,6 +44,7 @@ class Circumstances:
     clock_uncertainty_ms: float | None = None  # of the least certain worker
     notes: tuple[str, ...] = ()  # what the conductor noted while the stage ran
     whole_requests: bool = False  # the window is made of its requests: a batch, or one user that asks so many
+    ended: bool = False  # all that was to come of it has come
 
 
 class Figures:
@@ -103,6 +106,11 @@ def _worker_lost(f: Figures) -> str | None:
     if not f.around.workers_lost or f.around.users_replaced:
         return None
     return f"lost without its users replaced: {', '.join(f.around.workers_lost)}"
+
+
+def _nothing_measured(f: Figures) -> str | None:
+    ended = f.count("requests_ok") + f.count("requests_failed") + f.count("requests_unfinished")
+    return NOTHING_MEASURED if f.around.ended and not ended and not f.count("arrivals_unstarted") else None
 
 
 def _late_tokens(f: Figures) -> str | None:
@@ -226,15 +234,31 @@ def _saturated(f: Figures) -> str | None:
     return f"SATURATED: all users busy for {f.number('cap_reached_ratio') or 0.0:.0%} of the window"
 
 
-def _perhaps_cached(f: Figures) -> str | None:
+def _repeated(f: Figures) -> str | None:
     ratio = f.number("prompts_repeated_ratio") or 0.0
-    if ratio <= REPEATED_PROMPTS_MOST or f.number("cached_tokens") is not None:
+    if ratio <= REPEATED_PROMPTS_MOST or f.count("cached_tokens"):
         return None
-    return f"{ratio:.0%} of prompts repeated: a prefix cache may have answered, the server does not say"
+    if f.number("cached_tokens") is None:
+        return f"{ratio:.0%} of prompts repeated: a prefix cache may have answered, the server does not say"
+    return f"{ratio:.0%} of prompts repeated: a prefix cache could have answered, the server says that none did"
+
+
+def _idle_users(f: Figures) -> str | None:
+    """Of a closed loop: fewer requests in flight than users."""
+    users, in_flight = f.number("users"), f.number("concurrency_mean")
+    if not users or in_flight is None or f.around.whole_requests or f.number("rate_achieved_per_s") is not None:
+        return None
+    if in_flight >= IN_FLIGHT_LEAST * users:
+        return None
+    return (
+        f"{in_flight:.1f} requests in flight of {users:.0f} users on average: "
+        "the others thought, paused, or had nothing left to ask"
+    )
 
 
 INVALID_RULES: tuple[Rule, ...] = (_reports_missing, _totals, _broken_records, _worker_lost)
 SUSPECT_RULES: tuple[Rule, ...] = (
+    _nothing_measured,
     _late_tokens,
     _late_first_tokens,
     _bundled_tokens,
@@ -251,4 +275,4 @@ SUSPECT_RULES: tuple[Rule, ...] = (
     _clock_steps,
     _clock_uncertain,
 )
-FINDINGS: tuple[Rule, ...] = (_saturated, _perhaps_cached)
+FINDINGS: tuple[Rule, ...] = (_saturated, _idle_users, _repeated)

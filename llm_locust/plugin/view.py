@@ -20,14 +20,13 @@ from .announce import left_s
 from .health import HealthBooks
 from .objectives import Objectives
 from .team import Team
-from .validity import Circumstances, judge, worst_of
+from .validity import NOTHING_MEASURED, Circumstances, judge, worst_of
 
 LATEST_S = 10
 """A second is written when every live worker has reported past it, at the latest after this time."""
 REMEMBERED_S = 600
 OPENING = "opening"
 """What a stage does until its gate opens: it is sent, and users come or go. Not a phase of any number."""
-NOTHING_MEASURED = "nothing was measured: no request began in a window, ramps and warm-ups do not count"
 
 
 class Surroundings:
@@ -76,14 +75,13 @@ def take_picture(
     applied = [] if conductor is None else conductor.applied
     rows = {row.label: row for row in applied}
     drained = {row.label for row in applied if row.drained_ns is not None}
-    verdicts = {
-        row.stage: replace(
-            judge(row.values, _circumstances(team, team.health, row.stage, rows.get(row.stage))),
-            finished=final or row.stage in drained,
-        )
-        for row in shown.rows
-        if row.name == ALL
-    }
+    verdicts = {}
+    for row in shown.rows:
+        if row.name == ALL:
+            ended = final or row.stage in drained
+            around = _circumstances(team, team.health, row.stage, rows.get(row.stage), ended=ended)
+            verdicts[row.stage] = replace(judge(row.values, around), finished=ended)
+    verdicts |= {row.label: _without_window(row) for row in applied if row.label not in verdicts and row.unmeasured}
     verdicts[RUN] = _run_verdict(team, verdicts, findings, final)
     judged = {} if objectives is None else objectives.verdicts(shown.rows)
     skipped = {row.label: row.skipped for row in applied if row.skipped}
@@ -113,7 +111,13 @@ def _applied(row: Applied, epoch_ns: Callable[[int], int]) -> AppliedStage:
     )
 
 
-def _circumstances(team: Team, health: HealthBooks, stage: str, row: Applied | None) -> Circumstances:
+def _without_window(row: Applied) -> StageVerdict:
+    """The verdict of a stage that ended while users came or warmed up."""
+    reason = f"it ended before its window ({row.ended_by}): nothing was measured"
+    return StageVerdict(validity=Validity.SUSPECT, reasons=(reason,), findings=tuple(row.notes), finished=True)
+
+
+def _circumstances(team: Team, health: HealthBooks, stage: str, row: Applied | None, *, ended: bool) -> Circumstances:
     book = health.of(stage)
     return Circumstances(
         loop_lag_p99_ms=book.loop_lag_p99_ms,
@@ -122,6 +126,7 @@ def _circumstances(team: Team, health: HealthBooks, stage: str, row: Applied | N
         clock_uncertainty_ms=team.clock_uncertainty_ms(),
         notes=() if row is None else tuple(row.notes),
         whole_requests=row is not None and row.whole_requests,
+        ended=ended,
     )
 
 
@@ -181,6 +186,20 @@ def slo_met(picture: Picture) -> bool | None:
     if not picture.slo:
         return None
     return all(verdict.passed for verdicts in picture.slo.values() for verdict in verdicts)
+
+
+def measured(picture: Picture) -> bool:
+    """Whether any request was measured."""
+    values = picture.snapshot.run.values
+    return any(values[f"requests_{end}"] for end in ("ok", "failed", "unfinished"))
+
+
+def whole(picture: Picture) -> bool:
+    """Whether every stage of the plan was measured."""
+    return not picture.skipped and all(
+        stage.skipped or stage.steady_epoch_ns is not None or stage.ended_by in ("", "edit")
+        for stage in picture.applied
+    )
 
 
 def empty(shown: Snapshot) -> bool:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from hashlib import shake_128
 from struct import unpack
 
-import numpy as np
+from numpy.random import PCG64, Generator
 
 
 class Use(StrEnum):
@@ -42,9 +42,9 @@ def whole(seed: int, use: Use, index: int, below: int) -> int:
     return int(fraction(seed, use, index) * below)
 
 
-def generator(seed: int, use: Use, index: int) -> np.random.Generator:
+def generator(seed: int, use: Use, index: int) -> Generator:
     """Return a generator for thousands of numbers."""
-    return np.random.Generator(np.random.PCG64(int.from_bytes(octets(seed, use, index, 16), "little")))
+    return Generator(PCG64(int.from_bytes(octets(seed, use, index, 16), "little")))
 
 
 def wholes(octets: bytes, below: int) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from llm_locust.prompts.source import PromptError, require_rows, skip_notes
+from llm_locust.prompts.source import PromptError, Skipped
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import Message, PromptRequest
 
 PROMPT_KEYS = ("prompt", "question", "query", "instruction", "text", "input")
 OUTPUT_KEYS = ("output_tokens", "max_tokens", "output_len")
+
+LONGEST_CELL = 1 << 30
+"""The csv module's own limit, 128 KB, is less than a long prompt."""
+LONE_CR = "a carriage return without a line feed: where lines end so, tr '\\r' '\\n' < FILE mends it"
 
 Keep = Callable[[PromptRequest], str | None]
 """Says why a prompt is not to be used (too long), or None."""
@@ -36,7 +39,7 @@ class RowDataset:
     def __init__(self, path: Path, pieces: Iterator[tuple[int, int, str]], file: TextFile, parse: Parse, *,
                  keep: Keep, lenient: bool) -> None:  # fmt: skip
         self._file, self._parse = file, parse
-        skipped: Counter[str] = Counter()
+        skipped = Skipped(path)
         places: list[tuple[int, int]] = []
         for number, offset, piece in pieces:
             try:
@@ -44,19 +47,19 @@ class RowDataset:
             except ValueError as error:
                 if not lenient:
                     raise PromptError(f"{path}, line {number}: {error}") from None
-                skipped[str(error)] += 1
+                skipped.add(str(error), number)
                 continue
             if prompt is None:
                 continue
             if reason := keep(prompt):
-                skipped[reason] += 1
+                skipped.add(reason, number)
                 continue
             places.append((offset, len(piece.encode())))
         self._places = np.array(places, dtype=np.int64).reshape(-1, 2)
-        require_rows(self._places, path, skipped)
+        skipped.require(self._places)
         self.size: int | None = len(self._places)
         self.digest = file.digest
-        self.notes = skip_notes(skipped, path)
+        self.notes = skipped.notes
 
     def prompt(self, index: int) -> PromptRequest:
         """Read the prompt of one request from the file."""
@@ -76,6 +79,8 @@ class ConstantText:
     def __init__(self, text: str) -> None:
         if not text.strip():
             raise PromptError("text: the prompt is empty")
+        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise PromptError("text: the prompt is not UTF-8; where it is to be, put it into a file and say lines:FILE")
         self._prompt = PromptRequest(text=text)
         self.digest = ""
 
@@ -98,12 +103,16 @@ def open_lines(path: Path, *, keep: Keep, lenient: bool = False) -> RowDataset:
 
 def open_csv(path: Path, *, keep: Keep, lenient: bool = False) -> RowDataset:
     """Open a CSV file (RFC 4180) with a header that names a prompt column."""
+    csv.field_size_limit(LONGEST_CELL)
     file = TextFile(path)
     records = _csv_records(file)
     first = next(records, None)
     if first is None:
         raise PromptError(f"{path}: it is empty")
-    header = next(csv.reader([first[2]]))
+    try:
+        header = _cells(first[2])
+    except ValueError as error:
+        raise PromptError(f"{path}, line 1: {error}") from None
     if not any(key in header for key in PROMPT_KEYS):
         raise PromptError(
             f"{path}, line 1: no column named {', '.join(PROMPT_KEYS)}; the header has {', '.join(header)}"
@@ -112,12 +121,23 @@ def open_csv(path: Path, *, keep: Keep, lenient: bool = False) -> RowDataset:
     def parse(record: str) -> PromptRequest | None:
         if not record.strip():
             return None
-        cells = next(csv.reader(io.StringIO(record, newline=""), strict=True))
+        cells = _cells(record)
         if len(cells) != len(header):
             raise ValueError(f"{len(cells)} cells, the header has {len(header)}")
         return _prompt_of(dict(zip(header, cells, strict=True)))
 
     return RowDataset(path, records, file, parse, keep=keep, lenient=lenient)
+
+
+def _cells(record: str) -> list[str]:
+    """Return the cells of a record. Raises ValueError that says what is wrong."""
+    try:
+        rows = list(csv.reader(io.StringIO(record, newline=""), strict=True))
+    except csv.Error as error:
+        raise ValueError(f"not CSV: {error}") from None
+    if len(rows) != 1:
+        raise ValueError(LONE_CR)
+    return rows[0]
 
 
 def _csv_records(file: TextFile) -> Iterator[tuple[int, int, str]]:
@@ -148,6 +168,8 @@ def _parse_json(line: str) -> PromptRequest | None:
 
 def _parse_line(line: str) -> PromptRequest | None:
     text = line.rstrip("\r\n")
+    if "\r" in text:
+        raise ValueError(LONE_CR)
     return PromptRequest(text=text) if text.strip() else None
 
 

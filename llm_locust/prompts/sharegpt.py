@@ -12,14 +12,13 @@ import codecs
 import hashlib
 import mmap
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from llm_locust.prompts.rows import Keep
-from llm_locust.prompts.source import PromptError, require_rows, skip_notes
+from llm_locust.prompts.source import PromptError, Skipped
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import Message, PromptRequest
 
@@ -43,7 +42,7 @@ class ShareGPT:
         file = TextFile(path)  # refuses what cannot be opened, UTF-16 and UTF-32
         self._first_only = first_only
         self._map = _mapped(path)
-        skipped: Counter[str] = Counter()
+        skipped = Skipped(path, "conversation")
         self._rows: list[msgspec.Raw] = []
         for number, row in enumerate(_elements(self._map, path)):
             try:
@@ -52,17 +51,17 @@ class ShareGPT:
                 if not lenient:
                     file.require_utf8()
                     raise PromptError(f"{path}, conversation {number}: {error}") from None
-                skipped["not JSON"] += 1
+                skipped.add("not JSON", number)
                 continue
             reason = prompt if isinstance(prompt, str) else keep(prompt)
             if reason:
-                skipped[reason] += 1
+                skipped.add(reason, number)
             else:
                 self._rows.append(row)
-        require_rows(self._rows, path, skipped)
+        skipped.require(self._rows)
         self.size: int | None = len(self._rows)
         self.digest = hashlib.sha256(self._map).hexdigest()[:16]
-        self.notes = skip_notes(skipped, path)
+        self.notes = skipped.notes
 
     def prompt(self, index: int) -> PromptRequest:
         """Decode the prompt of one request."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -58,13 +57,39 @@ class TraceSource(PromptSource, Protocol):
     def arrivals_s(self) -> npt.NDArray[np.float64]: ...
 
 
-def skip_notes(skipped: Counter[str], path: Path) -> tuple[str, ...]:
-    """Say how many rows were skipped for which reason."""
-    return tuple(f"{path.name}: {number} rows skipped: {reason}" for reason, number in sorted(skipped.items()))
+class Skipped:
+    """The rows of a file that were left out: how many for which reason, and where the first of them are."""
 
+    TOLD = 3
 
-def require_rows(rows: Sequence[object] | npt.NDArray[np.int64], path: Path, skipped: Counter[str]) -> None:
-    """Refuse a file without a usable row, with the reasons of those that were skipped."""
-    if not len(rows):
-        reasons = "; ".join(f"{number} × {reason}" for reason, number in skipped.most_common(3)) or "it is empty"
-        raise PromptError(f"{path}: no usable prompt in it ({reasons})")
+    def __init__(self, path: Path, place: str = "line") -> None:
+        self._path, self._place = path, place
+        self._counts: dict[str, int] = {}
+        self._places: dict[str, list[int]] = {}
+
+    def add(self, reason: str, place: int) -> None:
+        """Count one, at a line (or what else the file consists of)."""
+        self._counts[reason] = self._counts.get(reason, 0) + 1
+        places = self._places.setdefault(reason, [])
+        if len(places) < self.TOLD:
+            places.append(place)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One sentence a reason."""
+        return tuple(
+            f"{self._path.name}: {number} rows skipped: {reason} ({self._where(reason)})"
+            for reason, number in sorted(self._counts.items())
+        )
+
+    def require(self, rows: Sequence[object] | npt.NDArray[np.int64]) -> None:
+        """Refuse a file without a usable row, with the reasons of those that were skipped."""
+        if not len(rows):
+            often = sorted(self._counts.items(), key=lambda one: -one[1])[: self.TOLD]
+            reasons = "; ".join(f"{number} × {reason}" for reason, number in often) or "it is empty"
+            raise PromptError(f"{self._path}: no usable prompt in it ({reasons})")
+
+    def _where(self, reason: str) -> str:
+        places = self._places[reason]
+        more = ", …" if self._counts[reason] > len(places) else ""
+        return f"{self._place}{'s' if len(places) > 1 else ''} {', '.join(map(str, places))}{more}"

@@ -54,6 +54,12 @@ class TextFile:
                 offset += len(line)
 
     def _decoded(self, line: bytes, number: int, offset: int) -> str:
+        if (place := line.find(b"\0")) >= 0:  # no text of any use here has one
+            name = "UTF-16LE" if (offset + place) % 2 else "UTF-16BE"
+            raise PromptError(
+                f"{self.path}, line {number}, byte {offset + place}: not text (a byte 0x00); "
+                f"if it is UTF-16: iconv -f {name} -t UTF-8 '{self.path}' > '{self.path}.utf8'"
+            )
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from llm_locust.prompts.draw import Use
 from llm_locust.prompts.phrases import PHRASE_WORDS, Phrases, opened
 from llm_locust.prompts.ruler import ASSUMED, Ruler
-from llm_locust.prompts.source import PromptError, skip_notes
+from llm_locust.prompts.source import PromptError, Skipped
 from llm_locust.prompts.textfile import TextFile
 from llm_locust.protocol.types import PromptRequest
 
@@ -103,7 +102,7 @@ def open_mooncake(path: Path, *, lenient: bool = False) -> Trace:
     file = TextFile(path)
     decoder = msgspec.json.Decoder(MooncakeRow)
     rows: list[MooncakeRow] = []
-    skipped: Counter[str] = Counter()
+    skipped = Skipped(path)
     for number, _, line in file.lines():
         if not line.strip():
             continue
@@ -111,7 +110,7 @@ def open_mooncake(path: Path, *, lenient: bool = False) -> Trace:
         if isinstance(row, MooncakeRow):
             rows.append(row)
         elif lenient:
-            skipped[row] += 1
+            skipped.add(row, number)
         else:
             raise PromptError(f"{path}, line {number}: {row}")
     if not rows:
@@ -123,7 +122,7 @@ def open_mooncake(path: Path, *, lenient: bool = False) -> Trace:
         output_tokens=np.array([rows[i].output_length for i in order], dtype=np.int64),
         blocks=tuple(rows[i].hash_ids for i in order),
         digest=file.digest,
-        notes=(*_sorted_note(path, order), *skip_notes(skipped, path)),
+        notes=(*_sorted_note(path, order), *skipped.notes),
     )
 
 
@@ -140,10 +139,9 @@ def _mooncake_problem(row: MooncakeRow) -> str:
     most = math.ceil(row.input_length / BLOCK_TOKENS)
     if row.input_length < 1 or row.output_length < 0:
         return f"lengths {row.input_length} in, {row.output_length} out: at least 1 token in, and not less than 0 out"
-    if len(row.hash_ids) > most:
-        return (
-            f"{row.input_length} tokens have at most {most} blocks of {BLOCK_TOKENS}; hash_ids has {len(row.hash_ids)}"
-        )
+    least = row.input_length // BLOCK_TOKENS  # some leave out the block that is not full
+    if row.hash_ids and not least <= len(row.hash_ids) <= most:
+        return f"{row.input_length} tokens have {most} blocks of {BLOCK_TOKENS}; hash_ids has {len(row.hash_ids)}"
     if any(block < 0 for block in row.hash_ids):
         return "hash_ids holds a negative id"
     return ""
@@ -169,7 +167,9 @@ def open_burstgpt(path: Path, *, lenient: bool = False) -> Trace:
     bad = numbers.isna().any(axis=1)
     if bad.any() and not lenient:
         raise PromptError(f"{path}, line {int(bad.idxmax()) + 2}: not a number")
-    skipped = Counter({"not a number": int(bad.sum())} if bad.any() else {})
+    skipped = Skipped(path)
+    for place in np.flatnonzero(bad).tolist():
+        skipped.add("not a number", int(table.index[place]) + 2)
     numbers = numbers[~bad]
     used = numbers[(numbers["Response tokens"] > 0) & (numbers["Request tokens"] > 0)]
     if used.empty:
@@ -183,7 +183,7 @@ def open_burstgpt(path: Path, *, lenient: bool = False) -> Trace:
         output_tokens=used["Response tokens"].to_numpy(dtype=np.int64),
         blocks=((),) * len(used),
         digest=file.digest,
-        notes=(*notes, *skip_notes(skipped, path)),
+        notes=(*notes, *skipped.notes),
     )
 
 

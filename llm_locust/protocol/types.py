@@ -46,7 +46,8 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt with the lengths asked for; exactly one of text, messages, token_ids is set.
 
     ``input_tokens`` is the length that the prompt was built to have (None: not known),
-    ``output_tokens`` the limit asked for (None: the server's own). Token counts, not characters.
+    ``output_tokens`` the limit asked for (None: the server's own). Token counts, not characters. ``made``: words or
+    ids without a meaning, so that it says nothing where the answer to them would end.
     """
 
     text: str | None = None
@@ -54,15 +55,20 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     token_ids: tuple[int, ...] | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    made: bool = False
     extra: Mapping[str, Any] = {}
 
 
 class BodyOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What every body of a run has in common. ``refused`` names optional fields to leave out."""
+    """What every body of a run has in common. ``refused`` names optional fields to leave out.
+
+    ``ignore_eos_if_made``: where `ignore_eos` is on, then only with prompts that were made.
+    """
 
     model: str | None = None
     stream: bool = True
     ignore_eos: bool = False
+    ignore_eos_if_made: bool = False
     temperature: float | None = 0.0
     include_usage: bool = True
     continuous_usage: bool = False

@@ -77,3 +77,11 @@ def test_no_level_is_begun_that_would_end_after_the_budget(
     levels = command.climb()
     assert worker.played == streams
     assert [one.streams for one in levels] == list(dict.fromkeys(streams))
+
+
+@pytest.mark.parametrize("wanted", ["-5", "0", "many", "inf", "nan"])
+def test_wanted_load_is_above_nothing(wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said before anything is played."""
+    with pytest.raises(SystemExit):
+        command.calibrate_main(["--want-streams", wanted])
+    assert f"{wanted!r} is not a number above 0" in capsys.readouterr().err

@@ -47,16 +47,19 @@ def real(server: MockProcess) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("forked", [False, True], ids=["local", "two workers"])
 def test_reset_at_full_load_forgets_nothing_that_was_measured(lab: Lab, forked: bool) -> None:
-    """C08: --reset-stats: the load opens when all users are there, so what the reset forgets is what ended by then."""
+    """C08: --reset-stats: what ended while users came is in no number; of the measured requests none is missing."""
     with start_mock("--profile", "fast", "--ttft-ms", "50", "--itl-ms", "10") as mock:
-        args = ("-u", "4", "-r", "2", "--llm-requests", "40", "--reset-stats")
+        args = ("-u", "4", "-r", "1", "--llm-requests", "40", "--reset-stats")
         ended = run(lab, mock.url, *args, *ALL, forked=forked)
+        asked = mock.truth()["requests"]
     counted = sum(ended.stage_outcomes.values())
     steady = [row for row in ended.rows if row["phase"] == "steady"]
     assert ended.code == 0, ended.output
     measured = [row for row in ended.stages if row["phase"] == "steady" and row["stage"] == "run"]
     assert len(steady) == 40 == sum(int(row["requests_ok"]) for row in measured) / 2
-    assert 0 <= len(ended.rows) - counted <= len(ended.rows) - 40
+    assert 40 <= counted <= len(ended.rows) <= asked
+    assert counted < asked  # the first users ask for seconds before the others are there
+    assert [found for found in ended.summary["verdict"]["findings"] if "the numbers were reset after" in found]
     assert not [reason for reason in ended.summary["verdict"]["reasons"] if "differ" in reason]
 
 
@@ -85,16 +88,22 @@ def assert_rectangular(path: Path) -> None:
 
 
 def test_report_of_three_seconds_is_small() -> None:
-    """C16: 50 users of 50 tokens/s on a worker: a report of 3 s is under 64 KB, whatever the number of tokens."""
+    """C16: 75 requests of 50 users in a report of 3 s: under 64 KB, whatever the number of tokens."""
+    sizes = [size_of_a_report(tokens) for tokens in (10, 100, 1000)]
+    assert max(sizes) < 64 * 1024
+    assert max(sizes) < 1.1 * min(sizes)
+
+
+def size_of_a_report(tokens: int) -> int:
+    """Book 75 requests of so many tokens, and encode the report."""
     desk = Desk()
-    for _ in range(75):  # a request of 2 s for each of 50 users
-        desk.request()
+    for _ in range(75):
+        desk.request(tokens=tokens)
     outbox = Outbox("run")
     for delta in desk.deltas():
         outbox.add(delta)
-    size = len(msgspec.msgpack.encode(outbox.message()))
     assert len(outbox) == 1
-    assert size < 64 * 1024
+    return len(msgspec.msgpack.encode(outbox.message()))
 
 
 # ---- users and workers ----
@@ -107,6 +116,19 @@ def test_fewer_users_than_workers(lab: Lab) -> None:
     assert ended.code == 0, ended.output
     assert len({row["worker"] for row in ended.rows}) == 1
     assert sum(row["phase"] == "steady" for row in ended.rows) == 5
+    assert_booked_once(ended)
+
+
+@pytest.mark.parametrize("law", [(), ("--llm-rate", "20", "--llm-arrivals", "constant")], ids=["closed", "open"])
+def test_users_that_come_one_after_the_other_share_the_requests(lab: Lab, law: tuple[str, ...]) -> None:
+    """C18: the first user is on one worker alone; when measuring begins, four on two issue as many on each."""
+    with start_mock("--profile", "fast", "--ttft-ms", "50", "--itl-ms", "20") as mock:
+        ended = run(lab, mock.url, "-u", "4", "-r", "2", "--llm-requests", "40", *law, forked=True)
+    assert ended.code == 0, ended.output
+    steady = [row for row in ended.rows if row["phase"] == "steady"]
+    assert sorted(Counter(row["worker"] for row in steady).values()) == [20, 20]
+    (row,) = [row for row in ended.stages if (row["stage"], row["name"], row["phase"]) == ("run", "all", "steady")]
+    assert float(row["concurrency_mean"]) > 0.75 * 4
     assert_booked_once(ended)
 
 

@@ -142,6 +142,7 @@ def test_record_of_a_case_when_played_at_its_times(mock: MockProcess, name: str)
     expected, record, samples = EXPECTED[name], seen.record, seen.samples
     assert facts(record, answer) == timeless(expected)
     assert expected.error in record.error
+    assert bool(record.error) == (expected.outcome != "ok")
     assert len(seen.events) == 1
     late_ms = server_late_ms(mock, record, name)
     for field in ("ttft_ms", "ttfa_ms", "e2e_ms", "stream_end_ms", "tpot_ms"):

@@ -39,7 +39,7 @@ def test_streams_longer_than_a_report_are_all_counted_at_run_time(lab: Lab, mode
 
     The page that Locust's own `--html` writes leads to the run's report.
     """
-    args = ("-u", "4", "-r", "4", "-t", "4", "--only-summary", "--html", "locust.html")
+    args = ("-u", "4", "-r", "4", "-t", "4", "--llm-warmup", "0", "--only-summary", "--html", "locust.html")
     env = {"FAKE_STREAM_S": "3.5"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     assert run.wait() == 0, run.output
@@ -67,7 +67,7 @@ def test_streams_cut_by_the_end_are_unfinished(lab: Lab, mode: str) -> None:
 @BOTH_MODES
 def test_signal_drains_and_writes_once(lab: Lab, mode: str, number: signal.Signals) -> None:
     """Ctrl-C and SIGTERM let open streams end; all files are final."""
-    args = ("-u", "2", "-r", "2")
+    args = ("-u", "2", "-r", "2", "--llm-warmup", "0")
     env = {"FAKE_STREAM_S": "1"}
     run = lab.local(*args, env=env) if mode == "local" else lab.forked(*args, env=env)
     until(lambda: run.output.count(STREAMING) > 2, 60, lambda: run.output)

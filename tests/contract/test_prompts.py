@@ -198,7 +198,10 @@ def test_skipped_rows_of_a_file_are_a_finding(lab: Lab, mock: MockProcess) -> No
                                 "--llm-output-tokens", "4"), file=LLM)  # fmt: skip
     assert run.wait() == 0, run.output
     told = [finding for finding in lab.summary()["verdict"]["findings"] if "rows skipped" in finding]
-    assert told == ["talks.json: 1 rows skipped: no conversations", "talks.json: 1 rows skipped: no user turn"]
+    assert told == [
+        "talks.json: 1 rows skipped: no conversations (conversation 2)",
+        "talks.json: 1 rows skipped: no user turn (conversation 0)",
+    ]
 
 
 def test_trace_is_played_at_its_instants_and_lengths(lab: Lab, mock: MockProcess) -> None:

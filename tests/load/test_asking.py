@@ -199,6 +199,20 @@ def test_demand_is_known_where_the_body_makes_it(name: str, limit: int | None) -
     assert (asked.output_tokens, asked.framing) == (limit, dialect.framing)
 
 
+@pytest.mark.parametrize(
+    ("made", "asked_for", "ignored"), [(True, False, True), (False, False, False), (False, True, True)]
+)
+def test_answers_to_texts_that_say_something_end_where_the_model_ends_them(
+    made: bool, asked_for: bool, ignored: bool
+) -> None:
+    """By default the end is ignored with made prompts only; a text of a task's own has its end, unless one asks."""
+    dialect, prompt = get_dialect("openai-chat"), PromptRequest(text="Hi", output_tokens=64, made=made)
+    options = BodyOptions(model="m", ignore_eos=True, ignore_eos_if_made=not asked_for)
+    body = build_body(dialect, prompt, options)
+    assert ("ignore_eos" in body, "min_tokens" in body) == (ignored, ignored)
+    assert asked_facts(dialect, prompt, options, body).output_tokens_demanded == (64 if ignored else None)
+
+
 def test_minimum_in_the_extra_body_is_a_demand() -> None:
     """`min_tokens` alone, as `--llm-extra-body` may have it."""
     dialect, prompt = get_dialect("openai-chat"), PromptRequest(text="Hi", output_tokens=9)
@@ -227,14 +241,24 @@ draw = random.Random(1).random
 
 
 def test_pause_after_a_rejection_is_what_the_server_asks_for() -> None:
-    """1 s without a word; none after anything else that the server did."""
+    """1 s without a word; none after anything else that took its time."""
     backoff = Backoff()
     asked = Exchange(headers=[(b"retry-after", b"3")])
     assert backoff.pause_s(Outcome.REJECTED, asked, 0.0, draw) == 3.0
     assert backoff.pause_s(Outcome.REJECTED, Exchange(), 0.0, draw) == 1.0
     others = set(Outcome) - {Outcome.REJECTED, Outcome.CONNECT_ERROR, Outcome.TIMEOUT_CONNECT, Outcome.CLIENT_ERROR}
-    answered = Exchange(headers=asked.headers, status=200)
+    answered = Exchange(headers=asked.headers, status=200, start_ns=5, end_ns=5 + 100_000_000)
     assert {backoff.pause_s(outcome, answered, 0.0, draw) for outcome in others} == {0.0}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HTTP_ERROR, Outcome.EMPTY, Outcome.NOT_STREAMED, Outcome.SERVER_ERROR])
+def test_a_user_whose_requests_fail_at_once_asks_ten_times_a_second(outcome: Outcome) -> None:
+    """The rest of a tenth of a second from the request's start; nothing after a success as quick."""
+    backoff = Backoff()
+    quick = Exchange(status=500, start_ns=7, end_ns=7 + 2_000_000)
+    assert backoff.pause_s(outcome, quick, 0.0, draw) == pytest.approx(0.098)
+    assert backoff.pause_s(Outcome.OK, quick, 0.0, draw) == 0.0
+    assert backoff.pause_s(Outcome.UNFINISHED, quick, 0.0, draw) == 0.0
 
 
 def test_pause_grows_while_no_connection_can_be_made() -> None:
@@ -244,7 +268,7 @@ def test_pause_grows_while_no_connection_can_be_made() -> None:
     for pause_s, longest_s in zip(pauses_s, [0.5, 1, 2, 4, *[5] * 8], strict=True):
         assert max(0.5, 0.75 * longest_s) <= pause_s <= longest_s
     assert len(set(pauses_s[4:])) == 8
-    assert backoff.pause_s(Outcome.CUT, Exchange(status=200), 0.0, draw) == 0.0
+    assert backoff.pause_s(Outcome.CUT, Exchange(status=200), 0.0, draw) == 0.1
     assert backoff.pause_s(Outcome.CUT, Exchange(), 0.0, draw) == 0.5
     assert backoff.pause_s(Outcome.OK, Exchange(), 0.0, draw) == 0.0
     assert backoff.pause_s(Outcome.TIMEOUT_CONNECT, Exchange(), 0.0, draw) == 0.5

@@ -91,6 +91,22 @@ def test_stop_keeps_the_last_answer(make: Callable[..., Ensemble]) -> None:
     assert ensemble.log[-1] == ("mark", "one", STEADY)
 
 
+def test_stop_between_the_announcement_of_a_window_and_its_begin_leaves_none(make: Callable[..., Ensemble]) -> None:
+    """The stage ran and was not measured; it does not tell an instant that never came."""
+    ensemble = make()
+    conductor = Conductor([closed("one", 2)], ensemble, seed=1)
+    ensemble.run(conductor, until_s=2.0)
+    conductor.step()
+    assert ensemble.log[-1] == ("mark", "one", STEADY)
+    (row,) = conductor.applied
+    assert row.steady_ns is not None
+    assert row.steady_ns > ensemble.now_ns()
+    conductor.stop("ctrl-c")
+    assert row.unmeasured
+    assert row.ended_by == "ctrl-c"
+    assert conductor.applied[0].steady_ns is None
+
+
 def test_stop_before_the_first_opening_skips_everything(make: Callable[..., Ensemble]) -> None:
     """A stop while the acknowledgements are awaited: nothing ran."""
     ensemble = make()

@@ -152,6 +152,43 @@ def test_a_falling_count_never_books_less_than_nothing() -> None:
     assert run.per_second("output_tokens") == {0: 2, 1: 2}
 
 
+def test_prompt_is_booked_at_the_first_token_as_soon_as_its_length_is_told() -> None:
+    """A server that tells it with every event: known while the stream runs; the end changes nothing."""
+    run = Run()
+    run.mark(0, "steady")
+    run.open("a", 100)
+    run.token("a", 500)
+    run.harvest(900)
+    assert run.window("steady").get("input_tokens", 0) == 0
+    run.streams["a"][1].usage.input_tokens = 640
+    run.token("a", 1500)
+    run.harvest(2000)
+    run.harvest(3000)
+    assert run.per_second("input_tokens") == {0: 640, 1: 0, 2: 0}
+    run.close("a", 3500, 2, input_tokens=640)
+    run.harvest(4000)
+    assert run.window("steady")["input_tokens"] == 640
+    assert sum(run.per_second("input_tokens").values()) == 640
+
+
+@pytest.mark.parametrize("told", [None, 600])
+def test_prompt_whose_length_is_told_at_the_end_comes_late_and_whole(told: int | None) -> None:
+    """The second of its first token was handed out: the next row says it, less what that second had."""
+    run = Run()
+    run.mark(0, "steady")
+    run.open("a", 100)
+    run.token("a", 500)
+    run.streams["a"][1].usage.input_tokens = told
+    run.harvest(1900)
+    first = run.book.pop_seconds(EPOCH_S + 1)
+    run.close("a", 2500, 1, input_tokens=640)
+    run.harvest(3000)
+    rows = [*first, *run.book.pop_seconds(EPOCH_S + 4)]
+    assert [row.values["input_tokens"] for row in rows] == [told or 0, 0, 0, 0]
+    assert [row.values["late_input_tokens"] for row in rows] == [0, 640 - (told or 0), 0, 0]
+    assert run.window("steady")["input_tokens"] == 640
+
+
 def test_tokens_without_an_arrival_come_with_the_end() -> None:
     """A whole document, or a token that only usage tells of."""
     run = Run()

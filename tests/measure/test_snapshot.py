@@ -198,6 +198,8 @@ def test_dropped_arrivals_make_lower_bounds() -> None:
     assert some(values, "scheduled_lower_bounds", "cap_reached_ratio", "saturated", "backoff_s") == (1, 0.06, 1, 1.5)
     assert some(values, "unstarted_wait_ms_count", "unstarted_wait_ms_max", "unfinished_ratio") == (4, 400, 4.0)
     of_names = [row for row in stage.snapshot().rows if row.name != ALL]
+    of_a_name = ("arrivals_due", "arrivals_started", "arrivals_unstarted", "unissued", "saturated")
+    assert all(some(row.values, *of_a_name) == (None,) * 5 for row in of_names)
     assert [row.values["backoff_s"] for row in of_names] == [None]  # known of the stage alone
 
 

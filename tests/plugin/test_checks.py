@@ -74,6 +74,13 @@ def test_prompts_of_a_shape_are_there_before_the_load() -> None:
     assert problem == "prompts of stage users-2: '9-3' runs backwards: write 3-9"
 
 
+def test_law_of_arrivals_needs_a_rate() -> None:
+    """Without one nothing would come by it; a shape has rates of its own, or says that it has none."""
+    (problem,) = start_problems(_settings(arrivals="gamma:0.5"), [LLMUser], None)
+    assert problem == "--llm-arrivals says how the requests of a rate arrive: add --llm-rate 10"
+    assert start_problems(_settings(arrivals="gamma:0.5", rate="2"), [LLMUser], None) == []
+
+
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [

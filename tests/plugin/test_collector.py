@@ -18,7 +18,7 @@ SECOND_NS = 1_000_000_000
 
 
 class Desk:
-    """A collector on a clock of its own, and requests of 10 tokens."""
+    """A collector on a clock of its own, and requests of 10 tokens or others."""
 
     def __init__(self, run_id: str = "run") -> None:
         self.at_ns = 100 * SECOND_NS
@@ -26,23 +26,26 @@ class Desk:
         self.collector.mark(self.at_ns, "a", STEADY)
         self._index = 0
 
-    def request(self, *, run_id: str = "run", outcome: Outcome = Outcome.OK, opened: bool = True) -> None:
+    def request(
+        self, *, run_id: str = "run", outcome: Outcome = Outcome.OK, opened: bool = True, tokens: int = 10
+    ) -> None:
         """A request of 0.1 s."""
         ticket = Ticket(index=self._index, stage="a", phase=STEADY)
         self._index += 1
         timeline, start_ns = Timeline(), self.at_ns
         if opened:
             self.collector.opened(ticket, "n", timeline, start_ns)
-        for _ in range(10):
-            self.at_ns += 10_000_000
+        gap_ns = 100_000_000 // tokens
+        for _ in range(tokens):
+            self.at_ns += gap_ns
             timeline.add(((0, ANSWER),), self.at_ns)
         found = timeline.analyse(1)
         record = RequestRecord(
             run_id=run_id, worker="w", request_id=ticket.index, user_class="U", name="n", dialect="d", stage="a",
-            phase=STEADY, start_epoch_ns=start_ns, ttft_ns=10_000_000, e2e_ns=100_000_000, stream_end_ns=100_000_000,
-            output_tokens=10, output_tokens_source="usage", chunks=10, outcome=outcome,
+            phase=STEADY, start_epoch_ns=start_ns, ttft_ns=gap_ns, e2e_ns=100_000_000, stream_end_ns=100_000_000,
+            output_tokens=tokens, output_tokens_source="usage", chunks=tokens, outcome=outcome,
         )  # fmt: skip
-        self.collector.book(record, Samples(found.gaps_ns, found.gaps_ns, 10))
+        self.collector.book(record, Samples(found.gaps_ns, found.gaps_ns, tokens))
 
     def deltas(self, *, final: bool = False) -> list[dict[str, Any]]:
         """Harvest and take."""

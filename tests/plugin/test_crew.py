@@ -94,6 +94,39 @@ def test_stage_is_dealt_by_users_and_dealt_again_when_it_opens() -> None:
     assert one.sent[-1] == ("llm_open", {"at_ns": 1_000, "phase": STEADY, "label": "a", "mark": 1})
 
 
+def test_quota_is_dealt_by_the_users_that_the_window_finds() -> None:
+    """Users come one after the other: the worker of the first had all of it. Once: what follows is the row's own."""
+    one, two = Worker("one", 1), Worker("two", 0)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(), 10)
+    bench.crew.open(1_000, "ramp")
+    assert [worker.orders()[-1].quota for worker in (one, two)] == [10, 0]
+    one.users, two.users = 2, 3
+    bench.crew.mark("a", "warmup", 2_000)
+    assert [worker.orders()[-1].quota for worker in (one, two)] == [10, 0]
+    bench.crew.mark("a", STEADY, 3_000)
+    assert [worker.orders()[-1].quota for worker in (one, two)] == [4, 6]
+    assert [message for message, _ in two.sent[-2:]] == ["llm_stage", "llm_mark"]  # before the window opens
+    one.users = 5
+    sent = len(one.sent)
+    bench.crew.mark("a-2", STEADY, 4_000)
+    assert [message for message, _ in one.sent[sent:]] == ["llm_mark"]
+
+
+@pytest.mark.parametrize(("users", "again"), [((2, 2), False), ((3, 1), True)])
+def test_arrivals_are_dealt_by_the_users_that_the_window_finds(users: tuple[int, int], again: bool) -> None:
+    """Equal parts stay as they are; others hold from as far ahead as a message needs."""
+    one, two = Worker("one", 1), Worker("two", 1)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(arrivals=ArrivalSpec("constant"), profile=((0.0, 10.0),)), None)
+    bench.crew.open(0, "ramp")
+    one.users, two.users = users
+    bench.crew.mark("a", STEADY, 1_000)
+    shares = two.orders()[-1].shares
+    assert shares[0] == (0, (("one", 1), ("two", 1)))
+    assert shares[1:] == (((RESHARE_LEAD_NS // 100_000_000, (("one", 3), ("two", 1))),) if again else ())
+
+
 def test_stage_is_acknowledged_when_every_worker_has_the_newest() -> None:
     """An acknowledgement of an older sending does not count."""
     one, two = Worker("one", 1), Worker("two", 1)

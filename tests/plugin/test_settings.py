@@ -12,7 +12,7 @@ import pytest
 from locust import argument_parser
 
 from llm_locust.outputs.runconf import run_conf
-from llm_locust.plugin import options, repeat, secrets, settings
+from llm_locust.plugin import equip, options, repeat, secrets, settings
 from llm_locust.plugin.options import OPTIONS, SECRET_DESTS
 from llm_locust.plugin.repeat import Chosen
 
@@ -169,6 +169,8 @@ def test_files_that_hold_no_certificate_are_told_before_any_request() -> None:
         (("--llm-shape", "none", "--llm-levels", "8"), "--llm-levels: varies the stages of a shape"),
         (("--llm-shape", "none", "--llm-requests", "1,2"), "--llm-requests: a list needs a shape"),
         (("--llm-prompts", "sharegpt:f", "--llm-ignore-eos"), "--llm-ignore-eos: needs a length"),
+        (("--llm-price-per-gpu-hour", "3"), "--llm-price-per-gpu-hour: of how many? add --llm-tag gpus=8"),
+        (("--llm-think-time", "2s", "--llm-rate", "5"), "--llm-think-time and --llm-rate exclude each other"),
     ],
 )
 def test_options_that_contradict_are_refused(args: tuple[str, ...], says: str) -> None:
@@ -200,6 +202,16 @@ def test_eos_is_ignored_by_default_where_the_length_matters(args: tuple[str, ...
     """ignore_eos: on for synthetic prompts or a given --llm-output-tokens, else off."""
     found, _ = settings.read(parse(*args))
     assert found.honours_eos is ends_early
+
+
+@pytest.mark.parametrize(
+    ("args", "only_made"), [((), True), (("--llm-output-tokens", "100"), False), (("--llm-ignore-eos",), False)]
+)
+def test_eos_is_ignored_for_every_prompt_only_where_that_was_asked(args: tuple[str, ...], only_made: bool) -> None:
+    """A length or `--llm-ignore-eos` holds for a task's own texts, too; the default only for prompts that are made."""
+    found, _ = settings.read(parse(*args))
+    body = equip.ask_options(found, secrets.Secrets()).body
+    assert (body.ignore_eos, body.ignore_eos_if_made) == (True, only_made)
 
 
 # ---- secrets ----

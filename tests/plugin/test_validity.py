@@ -31,6 +31,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         Validity.INVALID,
         "lost without its users replaced: w2",
     ),
+    "nothing measured": (
+        {"requests_ok": 0, "arrivals_unstarted": 0},
+        {"ended": True},
+        Validity.SUSPECT,
+        "nothing was measured: no request began in a window, ramps and warm-ups do not count",
+    ),
     "late tokens": ({"late_tokens_ratio": 0.011}, {}, Validity.SUSPECT, "1.1% of tokens in late reads (> 1%)"),
     "bundled": (
         {"bundled_tokens_ratio": 0.51},
@@ -126,6 +132,8 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
 }
 WITHIN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing known": ({}, {}),
+    "nothing measured yet": ({"requests_ok": 0}, {"ended": False}),
+    "one that failed": ({"requests_failed": 1}, {"ended": True}),
     "absent metrics": (dict.fromkeys(STAGE_COLUMNS), {}),
     "late tokens": ({"late_tokens_ratio": 0.01}, {}),
     "bundled": ({"bundled_tokens_ratio": 0.5}, {}),
@@ -191,6 +199,29 @@ def test_repeated_prompts_are_a_finding_where_the_server_is_silent_about_its_cac
     verdict = judge({"prompts_repeated_ratio": 0.5}, Circumstances())
     assert verdict.validity is Validity.VALID
     assert verdict.findings == ("50% of prompts repeated: a prefix cache may have answered, the server does not say",)
+    said = judge({"prompts_repeated_ratio": 1.0, "cached_tokens": 0}, Circumstances())
+    assert said.validity is Validity.VALID
+    assert said.findings == (
+        "100% of prompts repeated: a prefix cache could have answered, the server says that none did",
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "around", "told"),
+    [
+        ({"users": 8, "concurrency_mean": 2.04}, {}, "2.0 requests in flight of 8 users on average: "),
+        ({"users": 8, "concurrency_mean": 6.4}, {}, ""),
+        ({"users": 8, "concurrency_mean": 2.04}, {"whole_requests": True}, ""),
+        ({"users": 8, "concurrency_mean": 2.04, "rate_achieved_per_s": 3.0}, {}, ""),
+        ({"concurrency_mean": 2.04}, {}, ""),
+    ],
+)
+def test_users_of_a_closed_loop_who_ask_nothing_are_a_finding(
+    values: dict[str, Any], around: dict[str, Any], told: str
+) -> None:
+    """Below four fifths of the users; a schedule, and a batch that runs out, have fewer by nature."""
+    findings = judge(values, Circumstances(**around)).findings
+    assert [finding[: len(told)] for finding in findings] == ([told] if told else [])
 
 
 def test_run_has_the_verdict_of_its_worst_stage() -> None:

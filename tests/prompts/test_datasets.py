@@ -176,7 +176,7 @@ def test_rows_beyond_the_context_are_skipped_and_counted(write: Write) -> None:
     wanted = Wanted(max_context_tokens=6, output_tokens=fixed(2), count=lambda text: len(text.split()))
     source = open_prompts(str(path), wanted)
     assert texts(source) == ["a b c", "a"]
-    assert source.notes == ("l.txt: 1 rows skipped: longer than --llm-max-context 6",)
+    assert source.notes == ("l.txt: 1 rows skipped: longer than --llm-max-context 6 (line 3)",)
 
 
 def test_output_length_of_the_run_replaces_the_files_own(write: Write) -> None:
@@ -220,3 +220,46 @@ def open_shouts(path: Path, *, keep: Keep, lenient: bool) -> ConstantText:
     assert keep(PromptRequest(text="a")) is None
     assert not lenient
     return ConstantText(path.read_text().strip().upper())
+
+
+@pytest.mark.parametrize(("encoding", "place"), [("utf-16-le", 1), ("utf-16-be", 0)])
+@pytest.mark.parametrize("kind", ["lines", "csv", "jsonl"])
+def test_utf_16_without_a_mark_is_refused_with_the_command_that_mends_it(
+    write: Write, kind: str, encoding: str, place: int
+) -> None:
+    """Every second byte of plain English is 0: as UTF-8 it would be read, and sent as rubbish."""
+    path = write("u16", "prompt\nplain english\n".encode(encoding))
+    name = encoding.upper().replace("-L", "L").replace("-B", "B")
+    with pytest.raises(PromptError, match=rf"line 1, byte {place}: not text \(a byte 0x00\).*iconv -f {name} -t UTF-8"):
+        open_prompts(f"{kind}:{path}")
+
+
+@pytest.mark.parametrize(("kind", "data"), [("csv", b"prompt\rabc\rdef\r"), ("lines", b"one\rtwo\rthree\n")])
+def test_lines_that_end_in_a_carriage_return_alone_are_refused(write: Write, kind: str, data: bytes) -> None:
+    """One error with the remedy; not one prompt of all lines."""
+    with pytest.raises(PromptError, match=r"line 1: a carriage return without a line feed.*tr"):
+        open_prompts(f"{kind}:{write('cr', data)}")
+
+
+def test_cell_of_a_csv_file_may_be_as_long_as_a_context(write: Write) -> None:
+    """Python's csv module refuses more than 128 KB unless it is told otherwise."""
+    text = "word " * 60_000
+    source = open_prompts(f"csv:{write('long', f'prompt{chr(10)}{text}{chr(10)}'.encode())}")
+    assert source.prompt(0).text == text
+
+
+def test_text_that_cannot_be_sent_is_refused_before_the_load() -> None:
+    """A command line with a byte that is no UTF-8 gives a lone surrogate."""
+    with pytest.raises(PromptError, match=r"not UTF-8.*lines:FILE"):
+        open_prompts("text:bad \udcff end")
+    assert open_prompts("text:gr\u00fc\u00dfe \U0001f600 \u200b").prompt(0).text == "gr\u00fc\u00dfe \U0001f600 \u200b"
+
+
+def test_skipped_rows_are_told_with_the_places_of_the_first(write: Write) -> None:
+    """Lines, three of them; the counts are those of all."""
+    rows = b'{"prompt": "a"}\n' + b"[1]\n" * 2 + b'{"prompt": "b"}\n' + b"[2]\n" * 3 + b'{"prompt": ""}\n'
+    source = open_prompts(f"jsonl+lenient:{write('r', rows)}")
+    assert source.notes == (
+        "r: 5 rows skipped: not a JSON object (lines 2, 3, 5, …)",
+        "r: 1 rows skipped: prompt is empty (line 8)",
+    )

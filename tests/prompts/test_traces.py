@@ -45,10 +45,21 @@ def test_mooncake_blocks_of_equal_id_have_equal_text(tmp_path: Path) -> None:
     assert wide[:512] != first[:512]  # an id beyond 32 bits is not cut to 0
 
 
-def test_mooncake_row_with_more_blocks_than_tokens_is_refused_with_its_line(tmp_path: Path) -> None:
-    bad = GOOD.splitlines()[0] + b'\n{"timestamp":200,"input_length":20,"output_length":8,"hash_ids":[0,1]}\n'
-    with pytest.raises(PromptError, match="line 2: 20 tokens have at most 1 blocks"):
-        trace(tmp_path, "mooncake", bad)
+@pytest.mark.parametrize(("tokens", "blocks", "has"), [(20, [0, 1], 1), (1100, [0], 3), (1024, [0, 1, 2], 2)])
+def test_mooncake_row_whose_blocks_do_not_fit_is_refused_with_its_line(
+    tmp_path: Path, tokens: int, blocks: list[int], has: int
+) -> None:
+    """More blocks than tokens, or fewer than those that are full."""
+    row = f'{{"timestamp":200,"input_length":{tokens},"output_length":8,"hash_ids":{blocks}}}'.encode()
+    with pytest.raises(PromptError, match=f"line 2: {tokens} tokens have {has} blocks of 512; hash_ids has"):
+        trace(tmp_path, "mooncake", GOOD.splitlines()[0] + b"\n" + row + b"\n")
+
+
+@pytest.mark.parametrize("blocks", [[], [0, 1], [0, 1, 2]])
+def test_mooncake_row_may_leave_out_the_block_that_is_not_full(tmp_path: Path, blocks: list[int]) -> None:
+    """1100 tokens: two full blocks and a part of one; or none at all."""
+    row = f'{{"timestamp":0,"input_length":1100,"output_length":8,"hash_ids":{blocks}}}\n'.encode()
+    assert trace(tmp_path, "mooncake", row).blocks == (tuple(blocks),)
 
 
 @pytest.mark.parametrize("line", [b'{"timestamp":"x"}', b"nope", b'{"timestamp":0,"input_length":0,"output_length":1}'])
@@ -93,4 +104,4 @@ def test_lenient_trace_skips_and_counts_what_is_wrong(tmp_path: Path) -> None:
     assert [note.split(":")[1] for note in mooncake.notes] == [" 1 rows skipped", " 1 rows skipped"]
     burst = trace(tmp_path, "burstgpt+lenient", BURST + b"x,GPT-4,1,1,2,API log\n")
     assert burst.arrivals_s.tolist() == [0.0, 113.0]
-    assert "trace: 1 rows skipped: not a number" in burst.notes
+    assert "trace: 1 rows skipped: not a number (line 5)" in burst.notes

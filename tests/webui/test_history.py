@@ -45,6 +45,17 @@ def test_points_cover_the_run_without_gap_or_overlap_when_thinned() -> None:
     assert all(before[1] == after[0] for before, after in pairwise(spans))
 
 
+def test_rates_hold_what_became_known_late() -> None:
+    """Tokens whose number was told after their second was written are in the point of the second that tells them."""
+    history = History()
+    late = second(0, tokens=30)
+    assert isinstance(late.second.values, dict)
+    late.second.values.update(input_tokens=100, late_input_tokens=900, late_output_tokens=70)
+    history.add(late)
+    rates = ("input_tok_per_s", "output_tok_per_s", "output_tok_per_s_min", "output_tok_per_s_max")
+    assert [column(history, name) for name in rates] == [[1000.0], [100.0], [100.0], [100.0]]
+
+
 def test_points_have_nearly_one_length_when_thinned() -> None:
     """No part of a night is told in less detail than another: at most four times."""
     history = History(most_points=50)
