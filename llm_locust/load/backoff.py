@@ -1,9 +1,9 @@
 """How long a user waits after a request that the server could not take.
 
 After a rejection what the server asks for (Retry-After), at most 30 s, 1 s without one; after a failed connection
-0.5 → 5 s with jitter; after any other failure at once, what is left of a tenth of a second, so that a user whose
-requests all fail does not ask hundreds of times a second. All lie outside all latencies. Takes time and randomness as
-arguments.
+0.5 → 5 s with jitter; after any other failure at once, in a closed loop, what is left of a tenth of a second, so that a
+user whose requests all fail does not ask hundreds of times a second (a schedule keeps its own pace). All lie outside
+all latencies. Takes time and randomness as arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ class Backoff:
     def __init__(self) -> None:
         self._failures = 0
 
-    def pause_s(self, outcome: Outcome, exchange: Exchange, epoch_s: float, draw: Callable[[], float]) -> float:
+    def pause_s(
+        self,
+        outcome: Outcome,
+        exchange: Exchange,
+        epoch_s: float,
+        draw: Callable[[], float],
+        *,
+        scheduled: bool = False,
+    ) -> float:
         """Return the pause after a request that ended so, in seconds; 0 for none. `draw` gives a number in [0, 1)."""
         if outcome in _NOTHING_CAME or (outcome is Outcome.CUT and exchange.status is None):
             longest_s = min(FIRST_CONNECT_PAUSE_S * 2.0**self._failures, LONGEST_CONNECT_PAUSE_S)
@@ -40,6 +48,8 @@ class Backoff:
         if outcome not in FAILURES:
             return 0.0
         if outcome is not Outcome.REJECTED:
+            if scheduled:
+                return 0.0
             took_s = 0.0 if exchange.end_ns is None else (exchange.end_ns - exchange.start_ns) / 1e9
             return max(LEAST_BETWEEN_FAILURES_S - took_s, 0.0)
         for name, value in exchange.headers:

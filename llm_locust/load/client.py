@@ -299,7 +299,10 @@ class LLMClient:
         """Let the user wait where the server, or its absence, asks for it; outside all latencies."""
         clock = get_clock()
         epoch_s = clock.epoch_ns(clock.now_ns()) / 1e9
-        pause_s = self._backoff.pause_s(record.outcome, exchange, epoch_s, lambda: self._jitter(record.request_id))
+        pause_s = self._backoff.pause_s(
+            record.outcome, exchange, epoch_s, lambda: self._jitter(record.request_id),
+            scheduled=record.scheduled_epoch_ns is not None,
+        )  # fmt: skip
         if not pause_s:
             return
         begun_ns = clock.now_ns()

@@ -90,7 +90,7 @@ class Conductor:
         row = self.row
         self._skip_rest(reason)
         if row is not None and row.opened_ns is not None and row.closed_ns is None:
-            row.close(self._crew.now_ns(), reason)
+            self._log.close(self._crew.now_ns(), reason)
 
     @property
     def applied(self) -> Sequence[Applied]:
@@ -260,10 +260,14 @@ class Conductor:
         if row is None or row.opened_ns is None or row.drained_ns is not None:
             return
         if row.closed_ns is None:
-            at_ns = self._crew.now_ns() + LEAD_NS
+            # Not before what was announced: a window or a row that begins after the drain would open the gates again.
+            announced_ns = 0 if self._course is None else self._course.phase_ns
+            at_ns = max(self._crew.now_ns() + LEAD_NS, row.opened_ns, announced_ns)
             row.close(at_ns, reason)
             self._crew.mark(row.label, DRAIN, at_ns)
         yield from self._drain()
+        if row.closed_ns == row.opened_ns:  # it was only announced
+            row.opened_ns, row.skipped = None, reason
 
     # ---- rows ----
 
@@ -305,6 +309,9 @@ class Conductor:
         at_ns = max(self._crew.now_ns() + LEAD_NS, course.phase_ns)
         row.closed_ns, row.ended_by = at_ns, "edit"
         pieces = len(self._log.rows_of(self._number))
+        known = {stage.label for stage in self._plan} | {row.label for row in self._log.applied}
+        while f"{course.stage.label}-{pieces + 1}" in known:
+            pieces += 1
         stage = msgspec.structs.replace(course.stage, users=users, rate_per_s=rate_per_s, spread_s=0.0)
         split = self._log.begin(stage, f"{course.stage.label}-{pieces + 1}", self._number)
         split.opened_ns = at_ns

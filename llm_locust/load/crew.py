@@ -88,13 +88,14 @@ class Applied(msgspec.Struct, kw_only=True):
     notes: list[str] = msgspec.field(default_factory=list)
 
     def close(self, at_ns: int, reason: str) -> None:
-        """End it before its plan is done; a window that was announced for later never began."""
+        """End it before its plan is done; a window that was announced for then or later never began."""
         self.closed_ns, self.ended_by = at_ns, reason
         if self.steady_ns is not None and self.steady_ns >= at_ns:
             self.steady_ns = None
 
     @property
     def unmeasured(self) -> bool:
-        """Whether it ran and ended without a window; one that was edited goes on in a row of its own."""
-        over = not self.skipped and self.closed_ns is not None
-        return over and self.steady_ns is None and self.ended_by != "edit"
+        """Whether it ran and ended before its window; one that was edited goes on in a row of its own."""
+        if self.skipped or self.closed_ns is None or self.ended_by == "edit":
+            return False
+        return self.steady_ns is None or self.steady_ns >= self.closed_ns

@@ -118,22 +118,29 @@ class Dealer:
         if self._requests is not None:
             self._quotas = deal_quota(self._requests, weights)
 
-    def measure(self, weights: Weights, offset_ns: int) -> bool:
+    def measure(self, weights: Weights, offset_ns: int, window_ns: int) -> bool:
         """Deal by the users as the measured window finds them; False where nothing is to be sent.
 
         Users come one after the other: the first that came would have all shares and the whole quota, of which nothing
-        has been issued before the window. Within a stage once: users changed by hand split its row, not its quota.
+        has been issued before the window. New shares hold from ``offset_ns``; the window begins at ``window_ns``, both
+        counted from the stage's opening. Within a stage once: users changed by hand split its row, not its quota.
         """
         if self._is_measured:
             return False
         self._is_measured = True
         changed = False
-        if self._order.arrivals is not None and _parts(weights) != _parts(self.weights):
+        if _parts(weights) != _parts(self.weights):
             self.reshare(weights, offset_ns)
             changed = True
-        if self._requests is not None and (quotas := deal_quota(self._requests, weights)) != self._quotas:
+        if self._requests is not None and (quotas := self._quotas_from(window_ns, self._requests)) != self._quotas:
             self._quotas, changed = quotas, True
         return changed
+
+    def with_quota(self, weights: Weights) -> Weights:
+        """Leave out who came when the quota was dealt: its arrivals would be issued by nobody."""
+        if self._quotas is None or not self._is_measured or self._order.arrivals is None:
+            return weights
+        return tuple((worker, users if self._quotas.get(worker) else 0) for worker, users in weights)
 
     def reshare(self, weights: Weights, offset_ns: int) -> None:
         """Let new shares hold from the first arrival due at or after the offset from the stage's opening.
@@ -170,6 +177,13 @@ class Dealer:
         assert self._order.arrivals is not None
         seed = (self._order.seed, self._order.number)
         return Schedule(self._order.arrivals, self._order.profile, seed, self._trace_ns)
+
+    def _quotas_from(self, window_ns: int, requests: int) -> dict[str, int]:
+        """Give each worker what it owns of the arrivals that come first in the window; without a schedule by users."""
+        if self._order.arrivals is None:
+            return deal_quota(requests, self.weights)
+        first, shares = self._index_from(window_ns), self._order.shares
+        return {worker: Ownership(shares, worker).mine(first, requests).size for worker, _ in self.weights}
 
     def _index_from(self, offset_ns: int) -> int:
         return first_index_from(self._schedule(), offset_ns)

@@ -86,7 +86,7 @@ def build_body(dialect: Dialect, prompt: PromptRequest, options: BodyOptions) ->
     A prompt without an output limit does not ask to ignore the end of the sequence: the answer would run to the end of
     the context. Nor does one that says something, unless that was asked for.
     """
-    own = options.ignore_eos_if_made and not prompt.made
+    own = options.ignore_eos_if_exact and not prompt.exact_output
     if options.ignore_eos and (own or prompt.output_tokens is None):
         options = msgspec.structs.replace(options, ignore_eos=False)
     return dialect.body(prompt, options)

@@ -63,6 +63,16 @@ class Logbook:
             if stage.label not in known:
                 self.skip(stage, reason)
 
+    def close(self, at_ns: int, reason: str) -> None:
+        """End the row that runs before its plan is done; one that was only announced never began."""
+        row = self.running
+        assert row.opened_ns is not None
+        if row.opened_ns >= at_ns:
+            row.opened_ns, row.steady_ns, row.skipped = None, None, reason
+        before = self.row
+        if before is not None and (before.closed_ns is None or before.closed_ns > at_ns):
+            before.close(at_ns, reason)
+
     # ---- how long it may take ----
 
     def request_s(self, plan: Iterable[Stage]) -> float:

@@ -74,7 +74,7 @@ class Tester:
 
     def prompt(self) -> PromptRequest:
         """Return the short prompt: a model that is free to stop does so after a few tokens."""
-        return PromptRequest(text=PROMPT, output_tokens=OUTPUT_TOKENS, made=True)
+        return PromptRequest(text=PROMPT, output_tokens=OUTPUT_TOKENS, exact_output=True)
 
     def take_off(self, body_options: BodyOptions, prompt: PromptRequest) -> tuple[Flight, Outgoing]:
         """Build a flight and its request. Raises ValueError where the dialect cannot carry it."""

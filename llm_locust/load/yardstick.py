@@ -98,7 +98,7 @@ def _usage_of(server: Tester, body: BodyOptions) -> Count:
     """Give the asker of `usage.prompt_tokens`: one request of one output token per call."""
 
     def ask(text: str) -> int:
-        flight, request = server.take_off(body, PromptRequest(text=text, output_tokens=1, made=True))
+        flight, request = server.take_off(body, PromptRequest(text=text, output_tokens=1, exact_output=True))
         fly(flight, server.http, request, trial_limits(server.options.limits))
         if tokens := flight.reader.usage.input_tokens:
             return tokens

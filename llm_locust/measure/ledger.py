@@ -47,8 +47,8 @@ class Ending(NamedTuple):
 class Stream:
     """One request in flight, as the ledger knows it."""
 
-    __slots__ = ("booked", "booked_events", "booked_input_tokens", "booked_until_ns", "ending", "first_event", "name",
-                 "start_ns", "timeline")  # fmt: skip
+    __slots__ = ("booked", "booked_events", "booked_input_tokens", "booked_until_ns", "counts_input", "ending",
+                 "first_event", "name", "start_ns", "timeline")  # fmt: skip
 
     def __init__(self, name: int, start_ns: int, timeline: Timeline) -> None:
         self.name = name
@@ -57,6 +57,7 @@ class Stream:
         self.booked = False
         self.booked_events = 0
         self.booked_input_tokens = 0
+        self.counts_input = True
         self.first_event = 0
         self.booked_until_ns = start_ns
         self.ending: Ending | None = None
@@ -123,6 +124,7 @@ class Ledger:
         """Forget what was harvested, as its aggregate does at a reset: streams in flight count from here on."""
         for stream in self._streams:
             stream.first_event = stream.booked_events
+            stream.counts_input = not stream.booked_events
         self._levels.restart()
 
     def harvest(self, until_ns: int) -> Iterator[None]:
@@ -233,7 +235,7 @@ class Ledger:
 
     def _book_input(self, stream: Stream, first_ns: int | None, input_tokens: int | None) -> None:
         """Count the prompt's tokens at the first token: what was not counted yet, or the difference to what was."""
-        if first_ns is None or input_tokens is None or input_tokens == stream.booked_input_tokens:
+        if first_ns is None or input_tokens is None or not stream.counts_input:
             return
         fresh = input_tokens - stream.booked_input_tokens
         stream.booked_input_tokens = input_tokens

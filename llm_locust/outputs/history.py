@@ -25,12 +25,12 @@ RATES = {
     "ok_per_s": ("requests_ok",),
     "failed_per_s": ("requests_failed",),
     "unfinished_per_s": ("requests_unfinished",),
-    "output_tok_per_s": ("output_tokens", "late_output_tokens"),
+    "output_tok_per_s": ("output_tokens",),
     "input_tok_per_s": ("input_tokens", "late_input_tokens"),
     "in_flight": ("in_flight",),
 }
-"""Columns of a point that are means over its seconds, and the columns of timeline.csv whose sum they come from: tokens
-whose number became known late are told when it did."""
+"""Columns of a point that are means over its seconds, and the columns of timeline.csv whose sum they come from: prompts
+whose length became known late are told when it did."""
 
 _QUANTILES: dict[str, tuple[float, ...]] = {
     "ttft_ms": (0.5, 0.9, 0.99),

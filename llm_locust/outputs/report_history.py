@@ -27,7 +27,7 @@ _MOST = {
     "itl_ms_p50": "itl_ms_p50",
     "itl_ms_p99": "itl_ms_p99",
 }
-_LATE = ("late_output_tokens", "late_input_tokens")
+_LATER = ("late_input_tokens",)
 """Columns that runs of older versions lack."""
 _QUANTILES = {name: float(name[-2:]) / 100 for name in POINT_COLUMNS if name[-4:-2] == "_p"}
 
@@ -35,7 +35,7 @@ _QUANTILES = {name: float(name[-2:]) / 100 for name in POINT_COLUMNS if name[-4:
 def history(timeline: pd.DataFrame, ended: EndedRequests, most_points: int = MOST_POINTS) -> dict[str, Any]:
     """Return columns, heat scale, points and bands as `live.LiveHistory` tells them."""
     timeline = timeline.sort_values("epoch_s", kind="stable", ignore_index=True)
-    timeline = timeline.assign(**{late: 0 for late in _LATE if late not in timeline})
+    timeline = timeline.assign(**{column: 0 for column in _LATER if column not in timeline})
     points = [list(point.values()) for point in _points(timeline, ended, most_points)]
     return {
         "columns": POINT_COLUMNS,

@@ -120,7 +120,7 @@ class MasterCrew:
         weights = self._weights()
         self._dealer.deal_anew(weights)
         if phase == STEADY:
-            self._dealer.measure(weights, 0)
+            self._dealer.measure(weights, 0, 0)
         self._send_deal()
         self._opened_ns = at_ns
         self._tell(messages.OPEN, at_ns=at_ns, phase=phase, label=self._label)
@@ -129,8 +129,10 @@ class MasterCrew:
         """Announce a phase; `drain` closes the gates. What is measured is dealt by the users as they are now."""
         assert self._dealer is not None
         self._label = label
-        if phase == STEADY and self._dealer.measure(self._weights(), self._offset_ns()):
-            self._send_deal()
+        if phase == STEADY:
+            assert self._opened_ns is not None
+            if self._dealer.measure(self._weights(), self._offset_ns(), at_ns - self._opened_ns):
+                self._send_deal()
         self._tell(messages.MARK, at_ns=at_ns, phase=phase, label=label)
 
     def cut(self) -> None:
@@ -166,7 +168,7 @@ class MasterCrew:
         """Give shares to workers whose users have none; called once a second."""
         if self._dealer is None or self._opened_ns is None or self._closed:
             return
-        weights = self._weights()
+        weights = self._dealer.with_quota(self._weights())
         with_users = {worker for worker, users in weights if users}
         with_shares = {worker for worker, users in self._dealer.weights if users}
         if with_users and with_users != with_shares:
@@ -184,8 +186,7 @@ class MasterCrew:
         taken = False
         for hand in idle:
             if hand.told_ns - self._idle_since_ns[hand.name] >= IDLE_NS:
-                tally = hand.tallies.get(self._label)
-                taken |= self._dealer.take_back(hand.name, 0 if tally is None else tally.steady_issued, weights)
+                taken |= self._dealer.take_back(hand.name, self._steady_issued(hand), weights)
         return taken
 
     def lost(self, hand: Hand) -> None:
@@ -196,12 +197,11 @@ class MasterCrew:
         loss = self._lost[hand.name] = Loss(dict(hand.tallies), self._label, self._number)
         if self._dealer is None or self._opened_ns is None or self._closed or not self._hands():
             return
-        tally = hand.tallies.get(self._label)
         before = self._dealer.unissued
         self._dealer.lost(
             hand.name,
             self._weights(),
-            steady_issued=0 if tally is None else tally.steady_issued,
+            steady_issued=self._steady_issued(hand),
             last_seen_ns=max(hand.told_ns - self._opened_ns, 0),
             offset_ns=self._offset_ns(),
         )
@@ -233,6 +233,10 @@ class MasterCrew:
         """From where new shares may hold: as far ahead as a message needs."""
         assert self._opened_ns is not None
         return max(self.now_ns() + RESHARE_LEAD_NS - self._opened_ns, 0)
+
+    def _steady_issued(self, hand: Hand) -> int:
+        """What a worker has issued of its quota: in all rows of the stage."""
+        return sum(tally.steady_issued for tally in hand.tallies.values() if tally.number == self._number)
 
     def _as_told(self, hand: Hand, label: str) -> Tally:
         """What a worker told of a row; from before it saw the last mark it cannot tell that it is drained."""

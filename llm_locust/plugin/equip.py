@@ -38,7 +38,7 @@ def ask_options(settings: Settings, secrets: Secrets, tokenizer: TokenCounter | 
             model=settings.model,
             stream=settings.stream,
             ignore_eos=not settings.honours_eos,
-            ignore_eos_if_made=settings.ignore_eos is None and "output_tokens" not in given,
+            ignore_eos_if_exact=settings.ignore_eos is None and "output_tokens" not in given,
             temperature=settings.temperature,
             n=choices_asked(settings.extra_body),
             extra_body=dict(settings.extra_body),

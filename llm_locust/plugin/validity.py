@@ -27,6 +27,7 @@ PROMPT_LENGTH_OFF_MOST = 0.05
 CLOCK_UNCERTAINTY_MOST_MS = 5.0
 IN_FLIGHT_LEAST = 0.8
 NOTHING_MEASURED = "nothing was measured: no request began in a window, ramps and warm-ups do not count"
+NOTHING_BEGAN = "no request began in its window: it has rates, and no latencies"
 _SEVERITY = (Validity.VALID, Validity.SUSPECT, Validity.INVALID)
 
 
@@ -110,7 +111,9 @@ def _worker_lost(f: Figures) -> str | None:
 
 def _nothing_measured(f: Figures) -> str | None:
     ended = f.count("requests_ok") + f.count("requests_failed") + f.count("requests_unfinished")
-    return NOTHING_MEASURED if f.around.ended and not ended and not f.count("arrivals_unstarted") else None
+    if not f.around.ended or ended or f.count("arrivals_unstarted"):
+        return None
+    return NOTHING_BEGAN if f.number("concurrency_mean") else NOTHING_MEASURED
 
 
 def _late_tokens(f: Figures) -> str | None:
@@ -252,7 +255,7 @@ def _idle_users(f: Figures) -> str | None:
         return None
     return (
         f"{in_flight:.1f} requests in flight of {users:.0f} users on average: "
-        "the others thought, paused, or had nothing left to ask"
+        "the others thought, paused, or had nothing to ask"
     )
 
 

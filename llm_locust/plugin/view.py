@@ -196,10 +196,13 @@ def measured(picture: Picture) -> bool:
 
 def whole(picture: Picture) -> bool:
     """Whether every stage of the plan was measured."""
-    return not picture.skipped and all(
-        stage.skipped or stage.steady_epoch_ns is not None or stage.ended_by in ("", "edit")
-        for stage in picture.applied
-    )
+    return not picture.skipped and not any(map(_ended_unmeasured, picture.applied))
+
+
+def _ended_unmeasured(stage: AppliedStage) -> bool:
+    if stage.skipped or stage.closed_epoch_ns is None or stage.ended_by == "edit":
+        return False
+    return stage.steady_epoch_ns is None or stage.steady_epoch_ns >= stage.closed_epoch_ns
 
 
 def empty(shown: Snapshot) -> bool:

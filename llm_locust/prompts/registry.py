@@ -86,7 +86,7 @@ class WithOutputTokens:
     def prompt(self, index: int) -> PromptRequest:
         """Return the source's prompt with the run's own output limit."""
         output = self.output_tokens.sample(self.seed, Use.OUTPUT_TOKENS, index)
-        return msgspec.structs.replace(self.source.prompt(index), output_tokens=output)
+        return msgspec.structs.replace(self.source.prompt(index), output_tokens=output, exact_output=True)
 
 
 @dataclass(frozen=True)

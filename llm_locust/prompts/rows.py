@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ OUTPUT_KEYS = ("output_tokens", "max_tokens", "output_len")
 
 LONGEST_CELL = 1 << 30
 """The csv module's own limit, 128 KB, is less than a long prompt."""
+_CR_ALONE = re.compile(r"\r(?!\n)")
 LONE_CR = "a carriage return without a line feed: where lines end so, tr '\\r' '\\n' < FILE mends it"
 
 Keep = Callable[[PromptRequest], str | None]
@@ -136,7 +138,7 @@ def _cells(record: str) -> list[str]:
     except csv.Error as error:
         raise ValueError(f"not CSV: {error}") from None
     if len(rows) != 1:
-        raise ValueError(LONE_CR)
+        raise ValueError(LONE_CR if _CR_ALONE.search(record) else "a quote inside a cell that is not quoted")
     return rows[0]
 
 

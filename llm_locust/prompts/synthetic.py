@@ -85,7 +85,7 @@ class Synthetic:
         if words > shared:
             parts.append(self._phrases.drawn(Use.TEXT, index, words - shared))
         output = self.output_tokens.sample(self.seed, Use.OUTPUT_TOKENS, index) if self.output_tokens else None
-        return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output, made=True)
+        return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output, exact_output=True)
 
 
 def synthetic(

@@ -44,7 +44,7 @@ class TokenIds:
             ids += self._ids(Use.SHARED_IDS, group, shared)
         ids += self._ids(Use.IDS, index, tokens - shared)
         output = self.output_tokens.sample(self.seed, Use.OUTPUT_TOKENS, index) if self.output_tokens else None
-        return PromptRequest(token_ids=tuple(ids), input_tokens=tokens, output_tokens=output, made=True)
+        return PromptRequest(token_ids=tuple(ids), input_tokens=tokens, output_tokens=output, exact_output=True)
 
     def _ids(self, use: Use, index: int, count: int) -> list[int]:
         numbers = draw.generator(self.seed, use, index)

@@ -89,7 +89,7 @@ class Trace:
         if words > 0:
             parts.append(self._phrases.drawn(Use.TRACE_TEXT, index, words))
         output = max(1, int(self.output_tokens[row]))
-        return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output)
+        return PromptRequest(text=opened(" ".join(parts)), input_tokens=tokens, output_tokens=output, exact_output=True)
 
     def _block(self, block: int, words: int) -> str:
         """The first `words` words of a block's text: the same for the same id (64 bits and more)."""

@@ -46,8 +46,8 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt with the lengths asked for; exactly one of text, messages, token_ids is set.
 
     ``input_tokens`` is the length that the prompt was built to have (None: not known),
-    ``output_tokens`` the limit asked for (None: the server's own). Token counts, not characters. ``made``: words or
-    ids without a meaning, so that it says nothing where the answer to them would end.
+    ``output_tokens`` the limit asked for (None: the server's own). Token counts, not characters. ``exact_output``:
+    the answer is to have that length, wherever the model would end it (words without a meaning say nothing of that).
     """
 
     text: str | None = None
@@ -55,20 +55,20 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     token_ids: tuple[int, ...] | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    made: bool = False
+    exact_output: bool = False
     extra: Mapping[str, Any] = {}
 
 
 class BodyOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What every body of a run has in common. ``refused`` names optional fields to leave out.
 
-    ``ignore_eos_if_made``: where `ignore_eos` is on, then only with prompts that were made.
+    ``ignore_eos_if_exact``: where `ignore_eos` is on, then only with prompts whose answer is to have its exact length.
     """
 
     model: str | None = None
     stream: bool = True
     ignore_eos: bool = False
-    ignore_eos_if_made: bool = False
+    ignore_eos_if_exact: bool = False
     temperature: float | None = 0.0
     include_usage: bool = True
     continuous_usage: bool = False

@@ -200,14 +200,14 @@ def test_demand_is_known_where_the_body_makes_it(name: str, limit: int | None) -
 
 
 @pytest.mark.parametrize(
-    ("made", "asked_for", "ignored"), [(True, False, True), (False, False, False), (False, True, True)]
+    ("exact", "asked_for", "ignored"), [(True, False, True), (False, False, False), (False, True, True)]
 )
 def test_answers_to_texts_that_say_something_end_where_the_model_ends_them(
-    made: bool, asked_for: bool, ignored: bool
+    exact: bool, asked_for: bool, ignored: bool
 ) -> None:
-    """By default the end is ignored with made prompts only; a text of a task's own has its end, unless one asks."""
-    dialect, prompt = get_dialect("openai-chat"), PromptRequest(text="Hi", output_tokens=64, made=made)
-    options = BodyOptions(model="m", ignore_eos=True, ignore_eos_if_made=not asked_for)
+    """By default the end is ignored where the length is to be exact; a task's own text has its end, unless one asks."""
+    dialect, prompt = get_dialect("openai-chat"), PromptRequest(text="Hi", output_tokens=64, exact_output=exact)
+    options = BodyOptions(model="m", ignore_eos=True, ignore_eos_if_exact=not asked_for)
     body = build_body(dialect, prompt, options)
     assert ("ignore_eos" in body, "min_tokens" in body) == (ignored, ignored)
     assert asked_facts(dialect, prompt, options, body).output_tokens_demanded == (64 if ignored else None)
@@ -257,6 +257,7 @@ def test_a_user_whose_requests_fail_at_once_asks_ten_times_a_second(outcome: Out
     backoff = Backoff()
     quick = Exchange(status=500, start_ns=7, end_ns=7 + 2_000_000)
     assert backoff.pause_s(outcome, quick, 0.0, draw) == pytest.approx(0.098)
+    assert backoff.pause_s(outcome, quick, 0.0, draw, scheduled=True) == 0.0  # it would be in latencies from schedule
     assert backoff.pause_s(Outcome.OK, quick, 0.0, draw) == 0.0
     assert backoff.pause_s(Outcome.UNFINISHED, quick, 0.0, draw) == 0.0
 

@@ -9,7 +9,7 @@ import pytest
 
 from llm_locust.load.arrivals import ArrivalSpec
 from llm_locust.load.conductor import Conductor
-from llm_locust.load.stage import RAMP, STEADY, Stage
+from llm_locust.load.stage import NO_WARMUP, RAMP, STEADY, Stage
 from llm_locust.measure.record import Outcome
 
 from .ensemble import Ensemble, closed, per_stage
@@ -105,6 +105,61 @@ def test_stop_between_the_announcement_of_a_window_and_its_begin_leaves_none(mak
     assert row.unmeasured
     assert row.ended_by == "ctrl-c"
     assert conductor.applied[0].steady_ns is None
+
+
+def test_run_time_just_before_a_window_opens_no_gate_again(make: Callable[..., Ensemble]) -> None:
+    """The drain comes with what was announced, never before it: nothing starts after it, and the run ends."""
+    ensemble = make()
+    plan = [closed("one", 4, spread_s=5.2, warmup=NO_WARMUP)]
+    conductor = Conductor(plan, ensemble, seed=1, run_time_s=5.5, drain_limit_s=120)
+    ensemble.run(conductor)
+    (row,) = conductor.applied
+    assert conductor.finished
+    assert row.closed_ns is not None
+    assert max(request.start_ns for request in ensemble.started) <= row.closed_ns
+    assert (row.ended_by, row.unmeasured, row.notes) == ("run time", True, [])
+
+
+def test_run_time_just_before_the_next_row_leaves_it_out(make: Callable[..., Ensemble]) -> None:
+    """A row of a leg that was announced and never began is told as one that did not come."""
+    ensemble = make()
+    plan = [closed("u-2", 2, hold_s=10), closed("u-4", 4, hold_s=10, through=True)]
+    conductor = Conductor(plan, ensemble, seed=1, run_time_s=11.0, drain_limit_s=120)
+    while len(conductor.applied) < 2:
+        ensemble.run(conductor, until_s=ensemble.now_ns() / S + 0.1)
+    ensemble.run(conductor)
+    first, second = conductor.applied
+    assert conductor.finished
+    assert first.closed_ns is not None
+    assert max(request.start_ns for request in ensemble.started) <= first.closed_ns
+    assert (second.opened_ns, second.skipped) == (None, "run time")
+
+
+def test_stop_just_before_the_next_row_ends_the_one_that_runs(make: Callable[..., Ensemble]) -> None:
+    """Ctrl-C while a row of a leg is announced: it never began, and the one before ends now."""
+    ensemble = make()
+    conductor = Conductor([closed("u-2", 2, hold_s=10), closed("u-4", 4, hold_s=10, through=True)], ensemble, seed=1)
+    while len(conductor.applied) < 2:
+        ensemble.run(conductor, until_s=ensemble.now_ns() / S + 0.1)
+    first, second = conductor.applied
+    assert second.opened_ns is not None
+    assert second.opened_ns > ensemble.now_ns()
+    conductor.stop("ctrl-c")
+    assert (first.closed_ns, first.ended_by) == (ensemble.now_ns(), "ctrl-c")
+    assert second.skipped == "ctrl-c"
+    assert [conductor.applied[1].opened_ns, conductor.applied[1].closed_ns] == [None, None]
+
+
+def test_label_of_an_edited_row_is_nobody_elses(make: Callable[..., Ensemble]) -> None:
+    """A plan may hold a stage that is called as the second piece of another would be."""
+    ensemble = make()
+    ensemble.asks = (2, None)
+    plan = [Stage(label="night", users=2, hold_s=20), Stage(label="night-2", users=3, hold_s=5)]
+    conductor = Conductor(plan, ensemble, seed=1)
+    ensemble.run(conductor, until_s=6)
+    ensemble.asks = (5, None)
+    ensemble.run(conductor)
+    assert [row.label for row in conductor.applied] == ["night", "night-3", "night-2"]
 
 
 def test_stop_before_the_first_opening_skips_everything(make: Callable[..., Ensemble]) -> None:

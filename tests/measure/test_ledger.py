@@ -189,6 +189,26 @@ def test_prompt_whose_length_is_told_at_the_end_comes_late_and_whole(told: int |
     assert run.window("steady")["input_tokens"] == 640
 
 
+@pytest.mark.parametrize("told", [None, 640])
+def test_prompt_whose_first_token_came_before_a_reset_is_not_counted_after_it(told: int | None) -> None:
+    """Neither as a whole nor as a correction of what was forgotten: no total is below 0."""
+    run = Run()
+    run.mark(0, "steady")
+    run.open("a", 100)
+    run.open("b", 200)
+    run.token("a", 500)
+    run.streams["a"][1].usage.input_tokens = told
+    run.harvest(1500)
+    run.book.reset()
+    run.ledger.restart()
+    run.token("b", 1600)
+    run.close("a", 2500, 1, input_tokens=600)
+    run.close("b", 2600, 1, input_tokens=70)
+    run.harvest(3000)
+    assert run.window("steady")["input_tokens"] == 70
+    assert min(second.counts["input_tokens"] for second in run.book.seconds.values()) >= 0
+
+
 def test_tokens_without_an_arrival_come_with_the_end() -> None:
     """A whole document, or a token that only usage tells of."""
     run = Run()

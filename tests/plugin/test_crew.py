@@ -127,6 +127,49 @@ def test_arrivals_are_dealt_by_the_users_that_the_window_finds(users: tuple[int,
     assert shares[1:] == (((RESHARE_LEAD_NS // 100_000_000, (("one", 3), ("two", 1))),) if again else ())
 
 
+def test_quota_of_a_schedule_is_what_each_owns_of_it_from_the_window_on() -> None:
+    """20 a second, one user and then three of five: until the new shares hold, the first owns all that comes."""
+    one, two = Worker("one", 1), Worker("two", 0)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(arrivals=ArrivalSpec("constant"), profile=((0.0, 20.0),)), 100)
+    bench.crew.open(0, "ramp")
+    one.users, two.users = 3, 2
+    bench.crew.mark("a", STEADY, 200_000_000)
+    alone = (RESHARE_LEAD_NS - 200_000_000) // 50_000_000
+    quotas = [worker.orders()[-1].quota for worker in (one, two)]
+    assert sum(quota or 0 for quota in quotas) == 100
+    assert quotas[0] == alone + round((100 - alone) * 3 / 5)
+
+
+def test_who_comes_to_a_schedule_whose_requests_are_dealt_gets_none_of_it() -> None:
+    """Its arrivals would be issued by nobody; in a run without a number it takes its share."""
+    one, two = Worker("one", 2), Worker("two", 0)
+    for requests, shares in ((100, 1), (None, 2)):
+        bench = Bench(one, two)
+        two.users = 0
+        bench.crew.send_stage(order(arrivals=ArrivalSpec("constant"), profile=((0.0, 20.0),)), requests)
+        bench.crew.open(0, STEADY)
+        two.users = 2
+        bench.at_ns = 5_000_000_000
+        bench.crew.follow_users()
+        assert len(one.orders()[-1].shares) == shares
+
+
+def test_lost_worker_leaves_what_it_had_not_issued_in_any_row_of_the_stage() -> None:
+    """An edit splits the row, not the quota: 30 in the first piece and 5 in the second are 35 of 50."""
+    one, two = Worker("one", 2), Worker("two", 2)
+    bench = Bench(one, two)
+    bench.crew.send_stage(order(), 100)
+    bench.crew.open(0, STEADY)
+    bench.crew.mark("a-2", "ramp", 1_000)
+    for worker in (one, two):
+        worker.tell("a", steady_issued=30)
+        worker.tell("a-2", steady_issued=5)
+    bench.workers.remove(one)
+    bench.crew.lost(one)
+    assert two.orders()[-1].quota == 50 + 15
+
+
 def test_stage_is_acknowledged_when_every_worker_has_the_newest() -> None:
     """An acknowledgement of an older sending does not count."""
     one, two = Worker("one", 1), Worker("two", 1)

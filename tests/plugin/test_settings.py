@@ -211,7 +211,7 @@ def test_eos_is_ignored_for_every_prompt_only_where_that_was_asked(args: tuple[s
     """A length or `--llm-ignore-eos` holds for a task's own texts, too; the default only for prompts that are made."""
     found, _ = settings.read(parse(*args))
     body = equip.ask_options(found, secrets.Secrets()).body
-    assert (body.ignore_eos, body.ignore_eos_if_made) == (True, only_made)
+    assert (body.ignore_eos, body.ignore_eos_if_exact) == (True, only_made)
 
 
 # ---- secrets ----

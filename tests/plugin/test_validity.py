@@ -37,6 +37,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], Validity, str]] = {
         Validity.SUSPECT,
         "nothing was measured: no request began in a window, ramps and warm-ups do not count",
     ),
+    "nothing began": (
+        {"requests_ok": 0, "concurrency_mean": 8.0},
+        {"ended": True},
+        Validity.SUSPECT,
+        "no request began in its window: it has rates, and no latencies",
+    ),
     "late tokens": ({"late_tokens_ratio": 0.011}, {}, Validity.SUSPECT, "1.1% of tokens in late reads (> 1%)"),
     "bundled": (
         {"bundled_tokens_ratio": 0.51},

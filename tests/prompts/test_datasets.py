@@ -263,3 +263,10 @@ def test_skipped_rows_are_told_with_the_places_of_the_first(write: Write) -> Non
         "r: 5 rows skipped: not a JSON object (lines 2, 3, 5, …)",
         "r: 1 rows skipped: prompt is empty (line 8)",
     )
+
+
+def test_quote_inside_a_cell_that_has_none_around_it_is_named(write: Write) -> None:
+    """Three lines that a spreadsheet would read as one; no carriage return is blamed."""
+    path = write("q.csv", b'prompt,output_tokens\n5" pipe,10\nb,20\n6" pipe,30\n')
+    with pytest.raises(PromptError, match="line 2: a quote inside a cell that is not quoted"):
+        open_prompts(str(path))

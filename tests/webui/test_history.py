@@ -46,14 +46,17 @@ def test_points_cover_the_run_without_gap_or_overlap_when_thinned() -> None:
 
 
 def test_rates_hold_what_became_known_late() -> None:
-    """Tokens whose number was told after their second was written are in the point of the second that tells them."""
+    """Prompts whose length was told after their second was written are in the point of the second that tells them.
+
+    Output is what arrived: corrections of earlier seconds would make peaks, and rates below 0.
+    """
     history = History()
     late = second(0, tokens=30)
     assert isinstance(late.second.values, dict)
-    late.second.values.update(input_tokens=100, late_input_tokens=900, late_output_tokens=70)
+    late.second.values.update(input_tokens=100, late_input_tokens=900, late_output_tokens=-70)
     history.add(late)
     rates = ("input_tok_per_s", "output_tok_per_s", "output_tok_per_s_min", "output_tok_per_s_max")
-    assert [column(history, name) for name in rates] == [[1000.0], [100.0], [100.0], [100.0]]
+    assert [column(history, name) for name in rates] == [[1000.0], [30.0], [30.0], [30.0]]
 
 
 def test_points_have_nearly_one_length_when_thinned() -> None:
