@@ -35,11 +35,16 @@ Instants = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What the server says it did for one request."""
+    """What the server says it did for one request.
+
+    A token left between ``token_send_ns`` and ``token_took_ns`` later: usually some µs, more where the core of the
+    server was taken from it meanwhile.
+    """
 
     request_id: str
     arrival_ns: int
     token_send_ns: Instants
+    token_took_ns: Instants | int = 0
 
 
 @dataclass(slots=True)
@@ -64,7 +69,13 @@ class TruthServer:
 def read_truth(file: Path) -> list[Sent]:
     """Read the lines of a truth file; the embedded server writes the same fields."""
     told = map(json.loads, file.read_text().splitlines())
-    return [Sent(line["request_id"], line["arrival_ns"], np.array(line["token_send_ns"], np.int64)) for line in told]
+    return [
+        Sent(
+            line["request_id"], line["arrival_ns"], np.array(line["token_send_ns"], np.int64),
+            np.array(line.get("token_took_ns", [0] * len(line["token_send_ns"])), np.int64),
+        )
+        for line in told
+    ]  # fmt: skip
 
 
 @contextmanager

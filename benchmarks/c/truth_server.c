@@ -7,7 +7,8 @@
  * request came: their tokens differ in the text alone, as those of real servers do. As many tokens as max_tokens or
  * max_completion_tokens asks for, else --tokens. GET /v1/models names one model; other paths are not found. With --cert and --key it speaks TLS
  * (when built with WITH_TLS). On SIGTERM it writes --truth: one JSON line a request with request_id (the client's
- * X-Request-Id), arrival_ns and token_send_ns.
+ * X-Request-Id), arrival_ns, token_send_ns (read before each send) and token_took_ns (until it had returned: longer
+ * than some µs where the server's core was taken from it in between).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,7 +35,7 @@ typedef struct answer {
     char request_id[ID_LIMIT];
     int64_t arrival_ns;
     int tokens, sent;
-    int64_t *send_ns;
+    int64_t *send_ns, *took_ns;
     bool stamps;
     struct answer *next;
 } answer;
@@ -204,6 +205,7 @@ static void begin_answer(stream *s)
     told->arrival_ns = s->arrival_ns;
     told->tokens = s->wanted_tokens;
     told->send_ns = calloc(told->tokens, sizeof *told->send_ns);
+    told->took_ns = calloc(told->tokens, sizeof *told->took_ns);
     *last_answer = told;
     last_answer = &told->next;
     s->answer = told;
@@ -245,8 +247,9 @@ static void send_next(stream *s)
 {
     char text[1024];
     int bytes = write_event(s, text, sizeof text);
-    int tokens = s->answer->tokens;
-    bool last = s->step > tokens;
+    answer *told = s->answer;
+    int tokens = told->tokens, step = s->step;
+    bool last = step > tokens;
     s->out_bytes += snprintf(s->out + s->out_bytes, sizeof s->out - s->out_bytes, "%x\r\n%s\r\n%s", bytes, text,
                              last ? "0\r\n\r\n" : "");
     s->step++;
@@ -258,6 +261,8 @@ static void send_next(stream *s)
         drop(s);
         return;
     }
+    if (step < tokens)
+        told->took_ns[step] = now_ns() - told->send_ns[step];
     if (!last) {
         s->due_ns += s->step < tokens ? gap_ns : 0;
         heap_add(s);
@@ -440,6 +445,9 @@ static void write_truth(const char *path)
                 told->arrival_ns);
         for (int i = 0; i < told->sent; i++)
             fprintf(file, i ? ",%" PRId64 : "%" PRId64, told->send_ns[i]);
+        fprintf(file, "],\"token_took_ns\":[");
+        for (int i = 0; i < told->sent; i++)
+            fprintf(file, i ? ",%" PRId64 : "%" PRId64, told->took_ns[i]);
         fprintf(file, "]}\n");
     }
     fclose(file);

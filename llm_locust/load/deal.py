@@ -128,13 +128,14 @@ class Dealer:
         if self._is_measured:
             return False
         self._is_measured = True
-        changed = False
-        if _parts(weights) != _parts(self.weights):
+        scheduled, before = self._order.arrivals is not None, self._quotas
+        reshared = scheduled and _parts(weights) != _parts(self.weights)
+        if reshared:
             self.reshare(weights, offset_ns)
-            changed = True
-        if self._requests is not None and (quotas := self._quotas_from(window_ns, self._requests)) != self._quotas:
-            self._quotas, changed = quotas, True
-        return changed
+        if self._requests is not None:
+            requests = self._requests
+            self._quotas = self._owned_from(window_ns, requests) if scheduled else deal_quota(requests, weights)
+        return reshared or self._quotas != before
 
     def with_quota(self, weights: Weights) -> Weights:
         """Leave out who came when the quota was dealt: its arrivals would be issued by nobody."""
@@ -178,10 +179,8 @@ class Dealer:
         seed = (self._order.seed, self._order.number)
         return Schedule(self._order.arrivals, self._order.profile, seed, self._trace_ns)
 
-    def _quotas_from(self, window_ns: int, requests: int) -> dict[str, int]:
-        """Give each worker what it owns of the arrivals that come first in the window; without a schedule by users."""
-        if self._order.arrivals is None:
-            return deal_quota(requests, self.weights)
+    def _owned_from(self, window_ns: int, requests: int) -> dict[str, int]:
+        """Give each worker what it owns of the arrivals that come first in the window."""
         first, shares = self._index_from(window_ns), self._order.shares
         return {worker: Ownership(shares, worker).mine(first, requests).size for worker, _ in self.weights}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,26 @@ def test_a_request_that_is_off_must_say_so(
     assert (found.ttft_off, found.ttft_off_marked, found.gaps_off, found.gaps_off_marked) == figures
     assert found.unmarked == figures[0] - figures[1] + figures[2] - figures[3]
     assert found.right is not bool(found.unmarked)
+
+
+@pytest.mark.parametrize(
+    ("errors_ms", "took_ms", "off"),
+    [
+        ((0.0, 1.7, 0.0, 0.0), (0.01, 1.69, 0.01, 0.01), 0),
+        ((0.0, 3.7, 0.0, 0.0), (0.01, 1.69, 0.01, 0.01), 1),
+        ((0.0, 1.7, 0.0, 0.0), (0.01, 0.01, 0.01, 1.69), 1),
+        ((1.7, 1.7, 1.7, 1.7), (1.69, 0.01, 0.01, 0.01), 0),
+    ],
+    ids=["within the send", "beyond it", "another token's", "the first token's"],
+)
+def test_a_token_left_while_the_server_sent_it(
+    errors_ms: tuple[float, float, float, float], took_ms: tuple[float, ...], off: int
+) -> None:
+    """The server's core may be taken from it between its look at the clock and the send's return."""
+    row, arrived, sent = request(errors_ms)
+    took_ns = np.rint(np.array(took_ms) * MS).astype(np.int64)
+    found = judged((row, arrived, replace(sent, token_took_ns=took_ns)))
+    assert found.ttft_off + found.gaps_off == off
 
 
 def test_the_worst_of_what_is_not_told_is_kept() -> None:
