@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from llm_locust.load.endpoint import base_of
 from llm_locust.load.trial import Tester, Trial
 from llm_locust.measure.record import Outcome
 
@@ -86,11 +87,15 @@ def _not_streamed(server: Tester, trial: Trial) -> str:
 
 
 def _no_token(server: Tester, trial: Trial) -> str:
-    return f"HTTP {trial.flight.exchange.status}, but {trial.error}. See it event by event: llm-locust probe URL"
+    return f"HTTP {trial.flight.exchange.status}, but {trial.error}. {_event_by_event(server)}"
 
 
 def _other(server: Tester, trial: Trial) -> str:
-    return f"{trial.outcome.value}: {trial.error or 'no reason given'}. See it event by event: llm-locust probe URL"
+    return f"{trial.outcome.value}: {trial.error or 'no reason given'}. {_event_by_event(server)}"
+
+
+def _event_by_event(server: Tester) -> str:
+    return f"See it event by event: llm-locust probe {base_of(server.endpoint.shown)}"
 
 
 _TOLD: dict[Outcome, Line] = {

@@ -283,10 +283,14 @@ class Connection:
 
 
 def listen(host: str, port: int) -> Any:
-    """Open the listening socket."""
+    """Open the listening socket. Raises ValueError where the address cannot be had."""
     family = std_socket.AF_INET6 if ":" in host else std_socket.AF_INET
     listener = gsocket.socket(family, std_socket.SOCK_STREAM)
     listener.setsockopt(std_socket.SOL_SOCKET, std_socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    listener.listen(4096)
+    try:
+        listener.bind((host, port))
+        listener.listen(4096)
+    except OSError as error:
+        listener.close()
+        raise ValueError(f"{host}, port {port}: {error.strerror}; --port 0 takes a free one and says which") from None
     return listener

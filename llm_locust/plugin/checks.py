@@ -204,7 +204,8 @@ def _objectives(settings: Settings, classes: list[type[LLMUser]]) -> Iterator[st
     try:
         objectives(settings, classes)
     except SloError as error:
-        yield f"--llm-slo: {error}" if settings.slo else f"slo of a user class: {error}"
+        owners = [owner.__name__ for owner in classes if owner.slo and owner.slo in str(error)]
+        yield f"--llm-slo: {error}" if settings.slo else f"slo of {', '.join(owners)}: {error}"
 
 
 LEAST_ROOM_BYTES = 2 * 1024 * 1024

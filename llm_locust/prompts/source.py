@@ -78,7 +78,7 @@ class Skipped:
     def notes(self) -> tuple[str, ...]:
         """One sentence a reason."""
         return tuple(
-            f"{self._path.name}: {number} rows skipped: {reason} ({self._where(reason)})"
+            f"{self._path.name}: {number} row{'s' if number > 1 else ''} skipped: {reason} ({self._where(reason)})"
             for reason, number in sorted(self._counts.items())
         )
 

@@ -176,7 +176,11 @@ def open_burstgpt(path: Path, *, lenient: bool = False) -> Trace:
         raise PromptError(f"{path}: no request with an answer in it")
     used = used.sort_values("Timestamp", kind="stable")
     left_out = len(numbers) - len(used)
-    notes = (f"{path.name}: {left_out} rows skipped: no tokens asked or answered",) if left_out else ()
+    notes = (
+        (f"{path.name}: {left_out} row{'s' if left_out > 1 else ''} skipped: no tokens asked or answered",)
+        if left_out
+        else ()
+    )
     return Trace(
         arrivals_s=_from_first(used["Timestamp"].to_numpy(dtype=np.float64)),
         input_tokens=used["Request tokens"].to_numpy(dtype=np.int64),

@@ -197,10 +197,10 @@ def test_skipped_rows_of_a_file_are_a_finding(lab: Lab, mock: MockProcess) -> No
     run = lab.locust(*headless(mock, "-u", "1", "--llm-requests", "3", "--llm-prompts", "sharegpt:talks.json",
                                 "--llm-output-tokens", "4"), file=LLM)  # fmt: skip
     assert run.wait() == 0, run.output
-    told = [finding for finding in lab.summary()["verdict"]["findings"] if "rows skipped" in finding]
+    told = [finding for finding in lab.summary()["verdict"]["findings"] if " skipped: " in finding]
     assert told == [
-        "talks.json: 1 rows skipped: no conversations (conversation 2)",
-        "talks.json: 1 rows skipped: no user turn (conversation 0)",
+        "talks.json: 1 row skipped: no conversations (conversation 2)",
+        "talks.json: 1 row skipped: no user turn (conversation 0)",
     ]
 
 

@@ -138,6 +138,7 @@ def test_faults_are_told_in_one_line(fault: str, told: str) -> None:
         problem = the_problem(look(url))
         assert problem.startswith(url)
     assert told in problem  # a reset may come during the connect, or right after it
+    assert problem.count("event by event") == problem.count(f"event by event: llm-locust probe {url}")
 
 
 def test_silent_server_is_told_after_its_limit() -> None:

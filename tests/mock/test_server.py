@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from benchmarks.rig.mock_process import MockProcess, start_mock
+from llm_locust.mock.http import listen
 from tests.mock.client import FAST, Answer, Client, ask, chat
 
 
@@ -223,3 +224,14 @@ def test_nothing_of_the_other_rooms_is_imported() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
     assert result.stdout.strip() == "['llm_locust.alarm']"
+
+
+def test_port_that_is_taken_is_named_with_a_way_out() -> None:
+    """One line; `--port 0` takes a free one."""
+    taken = listen("127.0.0.1", 0)
+    try:
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=rf"127\.0\.0\.1, port {port}: Address already in use; --port 0 takes"):
+            listen("127.0.0.1", port)
+    finally:
+        taken.close()

@@ -74,6 +74,21 @@ def test_prompts_of_a_shape_are_there_before_the_load() -> None:
     assert problem == "prompts of stage users-2: '9-3' runs backwards: write 3-9"
 
 
+def test_wrong_objective_of_a_class_names_the_class() -> None:
+    """Of several classes the one that says it."""
+
+    class Fine(LLMUser):
+        slo = "ttft p99 < 2s"
+        name = "fine"
+
+    class Mistyped(LLMUser):
+        slo = "tftt p99 < 1s"
+        name = "mistyped"
+
+    (problem,) = start_problems(_settings(), [Fine, Mistyped], None)
+    assert problem.startswith("slo of Mistyped: unknown metric tftt")
+
+
 def test_law_of_arrivals_needs_a_rate() -> None:
     """Without one nothing would come by it; a shape has rates of its own, or says that it has none."""
     (problem,) = start_problems(_settings(arrivals="gamma:0.5"), [LLMUser], None)

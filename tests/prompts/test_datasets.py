@@ -176,7 +176,7 @@ def test_rows_beyond_the_context_are_skipped_and_counted(write: Write) -> None:
     wanted = Wanted(max_context_tokens=6, output_tokens=fixed(2), count=lambda text: len(text.split()))
     source = open_prompts(str(path), wanted)
     assert texts(source) == ["a b c", "a"]
-    assert source.notes == ("l.txt: 1 rows skipped: longer than --llm-max-context 6 (line 3)",)
+    assert source.notes == ("l.txt: 1 row skipped: longer than --llm-max-context 6 (line 3)",)
 
 
 def test_output_length_of_the_run_replaces_the_files_own(write: Write) -> None:
@@ -261,7 +261,7 @@ def test_skipped_rows_are_told_with_the_places_of_the_first(write: Write) -> Non
     source = open_prompts(f"jsonl+lenient:{write('r', rows)}")
     assert source.notes == (
         "r: 5 rows skipped: not a JSON object (lines 2, 3, 5, …)",
-        "r: 1 rows skipped: prompt is empty (line 8)",
+        "r: 1 row skipped: prompt is empty (line 8)",
     )
 
 

@@ -80,7 +80,7 @@ def test_burstgpt_times_are_seconds_and_failed_rows_are_left_out_and_counted(tmp
     assert source.arrivals_s.tolist() == [0.0, 113.0]
     assert [len(prompt_words(source, i)) for i in range(2)] == [472, 417]
     assert [source.prompt(i).output_tokens for i in range(2)] == [18, 276]
-    assert source.notes == ("trace: 1 rows skipped: no tokens asked or answered",)
+    assert source.notes == ("trace: 1 row skipped: no tokens asked or answered",)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_lenient_trace_skips_and_counts_what_is_wrong(tmp_path: Path) -> None:
     bad = GOOD.splitlines()[0] + b'\nnope\n{"timestamp":0,"input_length":0,"output_length":1}\n'
     mooncake = trace(tmp_path, "mooncake+lenient", bad)
     assert len(mooncake.arrivals_s) == 1
-    assert [note.split(":")[1] for note in mooncake.notes] == [" 1 rows skipped", " 1 rows skipped"]
+    assert [note.split(":")[1] for note in mooncake.notes] == [" 1 row skipped", " 1 row skipped"]
     burst = trace(tmp_path, "burstgpt+lenient", BURST + b"x,GPT-4,1,1,2,API log\n")
     assert burst.arrivals_s.tolist() == [0.0, 113.0]
-    assert "trace: 1 rows skipped: not a number (line 5)" in burst.notes
+    assert "trace: 1 row skipped: not a number (line 5)" in burst.notes
