@@ -81,8 +81,12 @@ class ConstantText:
     def __init__(self, text: str) -> None:
         if not text.strip():
             raise PromptError("text: the prompt is empty")
-        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise PromptError("text: the prompt is not UTF-8; where it is to be, put it into a file and say lines:FILE")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise PromptError(
+                "text: the prompt is not UTF-8; where it is to be, put it into a file and say lines:FILE"
+            ) from None
         self._prompt = PromptRequest(text=text)
         self.digest = ""
 

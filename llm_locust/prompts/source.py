@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -64,12 +65,12 @@ class Skipped:
 
     def __init__(self, path: Path, place: str = "line") -> None:
         self._path, self._place = path, place
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
         self._places: dict[str, list[int]] = {}
 
     def add(self, reason: str, place: int) -> None:
         """Count one, at a line (or what else the file consists of)."""
-        self._counts[reason] = self._counts.get(reason, 0) + 1
+        self._counts[reason] += 1
         places = self._places.setdefault(reason, [])
         if len(places) < self.TOLD:
             places.append(place)
@@ -85,7 +86,7 @@ class Skipped:
     def require(self, rows: Sequence[object] | npt.NDArray[np.int64]) -> None:
         """Refuse a file without a usable row, with the reasons of those that were skipped."""
         if not len(rows):
-            often = sorted(self._counts.items(), key=lambda one: -one[1])[: self.TOLD]
+            often = self._counts.most_common(self.TOLD)
             reasons = "; ".join(f"{number} × {reason}" for reason, number in often) or "it is empty"
             raise PromptError(f"{self._path}: no usable prompt in it ({reasons})")
 

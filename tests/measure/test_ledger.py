@@ -11,49 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_locust.measure.aggregate import STAGE_WIDE, Aggregate
-from llm_locust.measure.ledger import PARSED_PER_PIECE, Ledger, Stream
+from llm_locust.measure.ledger import PARSED_PER_PIECE
 from llm_locust.measure.record import Outcome
-from llm_locust.measure.timeline import Timeline
-from tests.measure.given import EPOCH_OFFSET_NS, MS, START_NS, TEXT, S, record_of, samples_of
-
-EPOCH_S = (EPOCH_OFFSET_NS + START_NS) // S
-
-
-class Run:
-    """A ledger with streams whose events come when the test says so; times in ms after START."""
-
-    def __init__(self) -> None:
-        self.book = Aggregate()
-        self.ledger = Ledger(self.book, EPOCH_OFFSET_NS)
-        self.streams: dict[str, tuple[Stream, Timeline]] = {}
-
-    def mark(self, at_ms: float, phase: str, stage: str = "s") -> None:
-        self.ledger.mark(START_NS + round(at_ms * MS), stage, phase)
-
-    def open(self, key: str, at_ms: float, name: str = "chat") -> None:
-        timeline = Timeline()
-        stream = self.ledger.open(name, START_NS + round(at_ms * MS), timeline)
-        self.streams[key] = (stream, timeline)
-
-    def token(self, key: str, at_ms: float, cumulative: int | None = None) -> None:
-        self.streams[key][1].add(TEXT, START_NS + round(at_ms * MS), cumulative)
-
-    def close(self, key: str, at_ms: float, tokens: int | None, outcome: Outcome = Outcome.OK, **fields: Any) -> None:
-        stream, _ = self.streams.pop(key)
-        start_ms = (stream.start_ns - START_NS) / MS
-        record = record_of(start_ms, outcome, stream_end_ms=at_ms - start_ms, output_tokens=tokens, **fields)
-        self.ledger.close(stream, record, samples_of(streamed_tokens=tokens))
-
-    def harvest(self, until_ms: float) -> None:
-        for _ in self.ledger.harvest(START_NS + round(until_ms * MS)):
-            pass
-
-    def window(self, phase: str, name: str = "chat", stage: str = "s") -> dict[str, int]:
-        window = self.book.windows.get((stage, name, phase))
-        return {} if window is None else {key: n for key, n in window.counts.items() if n}
-
-    def per_second(self, key: str) -> dict[int, int]:
-        return {epoch_s - EPOCH_S: second.counts[key] for epoch_s, second in sorted(self.book.seconds.items())}
+from tests.measure.booking import EPOCH_S, Run
+from tests.measure.given import EPOCH_OFFSET_NS, MS, START_NS, S
 
 
 def test_tokens_belong_to_the_window_and_second_in_which_they_arrived() -> None:
@@ -150,63 +111,6 @@ def test_a_falling_count_never_books_less_than_nothing() -> None:
     run.close("a", 1600, 4)
     run.harvest(2000)
     assert run.per_second("output_tokens") == {0: 2, 1: 2}
-
-
-def test_prompt_is_booked_at_the_first_token_as_soon_as_its_length_is_told() -> None:
-    """A server that tells it with every event: known while the stream runs; the end changes nothing."""
-    run = Run()
-    run.mark(0, "steady")
-    run.open("a", 100)
-    run.token("a", 500)
-    run.harvest(900)
-    assert run.window("steady").get("input_tokens", 0) == 0
-    run.streams["a"][1].usage.input_tokens = 640
-    run.token("a", 1500)
-    run.harvest(2000)
-    run.harvest(3000)
-    assert run.per_second("input_tokens") == {0: 640, 1: 0, 2: 0}
-    run.close("a", 3500, 2, input_tokens=640)
-    run.harvest(4000)
-    assert run.window("steady")["input_tokens"] == 640
-    assert sum(run.per_second("input_tokens").values()) == 640
-
-
-@pytest.mark.parametrize("told", [None, 600])
-def test_prompt_whose_length_is_told_at_the_end_comes_late_and_whole(told: int | None) -> None:
-    """The second of its first token was handed out: the next row says it, less what that second had."""
-    run = Run()
-    run.mark(0, "steady")
-    run.open("a", 100)
-    run.token("a", 500)
-    run.streams["a"][1].usage.input_tokens = told
-    run.harvest(1900)
-    first = run.book.pop_seconds(EPOCH_S + 1)
-    run.close("a", 2500, 1, input_tokens=640)
-    run.harvest(3000)
-    rows = [*first, *run.book.pop_seconds(EPOCH_S + 4)]
-    assert [row.values["input_tokens"] for row in rows] == [told or 0, 0, 0, 0]
-    assert [row.values["late_input_tokens"] for row in rows] == [0, 640 - (told or 0), 0, 0]
-    assert run.window("steady")["input_tokens"] == 640
-
-
-@pytest.mark.parametrize("told", [None, 640])
-def test_prompt_whose_first_token_came_before_a_reset_is_not_counted_after_it(told: int | None) -> None:
-    """Neither as a whole nor as a correction of what was forgotten: no total is below 0."""
-    run = Run()
-    run.mark(0, "steady")
-    run.open("a", 100)
-    run.open("b", 200)
-    run.token("a", 500)
-    run.streams["a"][1].usage.input_tokens = told
-    run.harvest(1500)
-    run.book.reset()
-    run.ledger.restart()
-    run.token("b", 1600)
-    run.close("a", 2500, 1, input_tokens=600)
-    run.close("b", 2600, 1, input_tokens=70)
-    run.harvest(3000)
-    assert run.window("steady")["input_tokens"] == 70
-    assert min(second.counts["input_tokens"] for second in run.book.seconds.values()) >= 0
 
 
 def test_tokens_without_an_arrival_come_with_the_end() -> None:
